@@ -13,7 +13,15 @@ from typing import Protocol
 
 from deepum.core import Allocate, Free
 from deepum.recomputation.backend import TraceBackend
-from deepum.recomputation.contents import GiveBack, HandOut, Item, Operation, Other, Storage
+from deepum.recomputation.contents import (
+    GiveBack,
+    HandOut,
+    Item,
+    Operation,
+    Other,
+    Storage,
+    looking_ahead,
+)
 from deepum.recomputation.tape import Tape
 from deepum.rematerialise import graph
 from deepum.rematerialise.engine import Engine
@@ -137,9 +145,7 @@ class Following:
         held = self._backend.held
         inputs = [held[use.storage] for use in operation.uses if use.reads is not None]
         changed = [
-            use.storage
-            for use in operation.uses
-            if use.reads is not None and use.makes is not None
+            use.storage for use in operation.uses if use.reads is not None and use.makes is not None
         ]
         repeatable = operation.repeatable and (
             not changed
@@ -187,14 +193,3 @@ class Following:
         elif isinstance(one.event, Free):
             self._engine.grow(-self._others.pop(one.event.slot, 0))
         self._tape.other(one)
-
-
-def looking_ahead(items: Iterable[Item]) -> Iterator[tuple[Item, Operation | None]]:
-    """Each with the launch that comes next, where it is a hand-out."""
-    waiting: list[Item] = []
-    for item in items:
-        waiting.append(item)
-        if isinstance(item, Operation):
-            yield from ((one, item) for one in waiting)
-            waiting = []
-    yield from ((one, None) for one in waiting)

@@ -18,6 +18,7 @@ from deepum.recomputation.contents import (
     Operation,
     Other,
     Storage,
+    looking_ahead,
 )
 from deepum.recomputation.dependence import Dependence
 from deepum.recomputation.tape import Tape
@@ -97,7 +98,7 @@ class Rewriting:
         """The events and the work of each step, and of what comes behind the last."""
         self._chooser.step(self, 0)
         pinned: list[Holding] = []
-        for item, ahead in _looking_ahead(items):
+        for item, ahead in looking_ahead(items):
             if isinstance(item, HandOut):
                 if ahead is not None and not pinned:
                     pinned = self._pin_inputs(ahead)
@@ -371,14 +372,3 @@ class Rewriting:
             if not self._lose(content):
                 raise AssertionError("what is dropped can be computed without what is given up")
         self._going.difference_update(contents)
-
-
-def _looking_ahead(items: Iterable[Item]) -> Iterator[tuple[Item, Operation | None]]:
-    """Each with the launch that comes next, where it is a hand-out."""
-    waiting: list[Item] = []
-    for item in items:
-        waiting.append(item)
-        if isinstance(item, Operation):
-            yield from ((one, item) for one in waiting)
-            waiting = []
-    yield from ((one, None) for one in waiting)
