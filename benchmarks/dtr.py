@@ -22,9 +22,8 @@ import dtr_networks
 from kept import Kept, circumstances, results_in, save
 
 from deepum.capture.record import capture_job
-from deepum.recomputation.alone import OutOfMemoryError
 from deepum.recomputation.reading import items, others
-from deepum.recomputation.within import Within
+from deepum.recomputation.within import OutOfMemoryError, Within
 from deepum.rematerialise.heuristics import named
 from deepum.simulate.comparison import run
 from deepum.simulate.policies import BY_NAME

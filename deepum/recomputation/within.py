@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from deepum.recomputation.alone import OutOfMemoryError
 from deepum.recomputation.backend import TraceBackend
 from deepum.recomputation.contents import Item
 from deepum.recomputation.following import Following
@@ -15,6 +14,10 @@ from deepum.rematerialise.residency import Counters
 
 _MOST_TIMES = 10  # as long as the program itself: it would hardly get on
 _BEGINNING_NS = 10**9  # that this is not asked of
+
+
+class OutOfMemoryError(Exception):
+    """Recomputation cannot keep a program within its memory. The message says where, for people."""
 
 
 class _ThrashingError(Exception):

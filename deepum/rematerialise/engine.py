@@ -328,9 +328,5 @@ class SoftEngine(Engine):
     taken, and unified memory moves it.
     """
 
-    def abandon(self, source: Content) -> None:
-        """It goes, as it would without recomputation; what it is needed for comes back."""
-        self._gives_up(source)
-
     def _relieve(self, missing: int) -> bool:
         return False

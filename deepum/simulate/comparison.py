@@ -11,8 +11,8 @@ from statistics import geometric_mean
 from typing import Any
 
 from deepum.errors import DeepumError, UsageError
-from deepum.recomputation.alone import OutOfMemoryError
 from deepum.recomputation.reading import items, refusal
+from deepum.recomputation.within import OutOfMemoryError
 from deepum.simulate import bound, lms, recomputed_bound
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint

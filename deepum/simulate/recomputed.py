@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from deepum.errors import UsageError
-from deepum.recomputation.alone import Alone
-from deepum.recomputation.feedback import Feedback
+from deepum.recomputation.joined import Joined
 from deepum.recomputation.reading import items, others, refusal
-from deepum.recomputation.rewriting import Chooser, Rewriting
 from deepum.recomputation.within import Within
-from deepum.rematerialise.heuristics import named
-from deepum.rematerialise.trials import Trial
+from deepum.rematerialise.heuristics import PricedPath, named
+from deepum.rematerialise.trials import BUDGETS, Trial
 from deepum.simulate.replay import Launch
 from deepum.simulate.workload import Workload
 
@@ -37,18 +35,16 @@ class Recomputing:
     def chunks(self, now: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
         """As `deepum.simulate.replay.Program` has it."""
         trace = self.workload.trace
-        if self.heuristic is not None:
-            within = Within(self.memory_bytes, named(self.heuristic), others(trace))
-            yield from within.run(items(trace, self.ns))
-            return
-        chooser: Chooser
+        slots, program = others(trace), items(trace, self.ns)
         if self.moves:
-            chooser = Feedback(self.memory_bytes, self.link_ns, now)
-            self.trials = chooser.trials
+            joined = Joined(self.memory_bytes, self.link_ns, now, slots)
+            self.trials = joined.trials
+            yield from joined.run(program)
+        elif self.heuristic is not None:
+            yield from Within(self.memory_bytes, named(self.heuristic), slots).run(program)
         else:
-            chooser = Alone(self.memory_bytes)
-        program = Rewriting(chooser, others(trace))
-        yield from program.run(items(trace, self.ns))
+            budget = int(self.memory_bytes * BUDGETS[0])
+            yield from Within(budget, PricedPath(), slots).run(program)
 
 
 def recomputing(

@@ -4,73 +4,36 @@ same content, and what is resident stays within its budget.
 
 from __future__ import annotations
 
-import random
-
 import pytest
-from recomputing import MIB, Made, random_program, training
+from recomputing import (
+    MIB,
+    Followed,
+    Keeping,
+    Made,
+    Soft,
+    at_random,
+    joined_up,
+    random_program,
+    training,
+)
 
 from deepum.core import Execute, events
 from deepum.recomputation.account import disagreement
-from deepum.recomputation.alone import OutOfMemoryError
-from deepum.recomputation.backend import TraceBackend
-from deepum.recomputation.following import Following
+from deepum.recomputation.joined import Beside
 from deepum.recomputation.reading import items
-from deepum.recomputation.tape import Tape
-from deepum.recomputation.within import Within
-from deepum.rematerialise.engine import Engine, SoftEngine
-from deepum.rematerialise.graph import Content
-from deepum.rematerialise.heuristics import HEURISTICS, NEVER, Heuristic, Priced, named
+from deepum.recomputation.within import OutOfMemoryError, Within
+from deepum.rematerialise.engine import Engine
+from deepum.rematerialise.heuristics import HEURISTICS, named
 from deepum.simulate.comparison import DoesNotFitError, run
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace
 
 
-class AtRandom(Heuristic):
-    """A part of what may be evicted is, each time that anything is asked for."""
-
-    name = "at random"
-    uses_groups = True
-
-    def __init__(self, seed: int, part: float) -> None:
-        self._random, self._part = random.Random(seed), part
-
-    def score(self, content: Content, staleness: float, free_beside: int) -> float:
-        drawn = self._random.random()
-        return drawn if drawn < self._part else NEVER
-
-
-class Keeping(SoftEngine):
-    """What the program let go of stays for what is computed from it, as under a hard budget."""
-
-    def abandon(self, source: Content) -> None:
-        """Nothing."""
-
-
-class Followed:
-    """A program that was followed. `trace`: of what was done."""
-
-    def __init__(self, made: Made, heuristic: Heuristic, kind: type[Engine], budget: int) -> None:
-        self.original = made.trace()
-        self.tape = Tape()
-        self.backend = TraceBackend(self.tape)
-        self.engine = kind(budget, self.backend, heuristic, sampling=False)
-        following = Following(self.engine, self.backend, self.tape)
-        chunks = list(following.run(items(self.original, made.ns)))
-        self.trace = Trace("", b"".join(c[0] for c in chunks), b"".join(c[1] for c in chunks))
-
-    @property
-    def resident_bytes(self) -> int:
-        """Of contents that the program has, or could need for others."""
-        kept = [*self.backend.held.values(), *self.backend.abandoned()]
-        return sum(one.bytes for one in kept if one.is_resident)
-
-
 def within(trace: Trace, ns: dict[int, int], budget: int, heuristic: str) -> tuple[Trace, Within]:
     """The program within a hard budget."""
     program = Within(budget, named(heuristic))
-    chunks = list(program.run(items(trace, ns)))
-    return Trace("", b"".join(c[0] for c in chunks), b"".join(c[1] for c in chunks)), program
+    return joined_up(program.run(items(trace, ns))), program
 
 
 def launches(trace: Trace) -> int:
@@ -79,17 +42,17 @@ def launches(trace: Trace) -> int:
 
 def test_without_evictions_it_is_the_same_to_the_byte() -> None:
     for made in (training(), random_program(1), random_program(2)):
-        found = Followed(made, Priced(0), SoftEngine, 0)
+        found = Followed(made, lambda backend: Beside(0, backend))
         assert found.trace.events == found.original.events
         assert found.trace.work == found.original.work
 
 
-@pytest.mark.parametrize("kind", [SoftEngine, Keeping])
+@pytest.mark.parametrize("kind", [Soft, Keeping])
 @pytest.mark.parametrize("part", [0.1, 0.5, 1.0])
 def test_whatever_is_evicted_launches_read_the_same(kind: type[Engine], part: float) -> None:
     again = banished = 0
     for seed in range(12):
-        found = Followed(random_program(seed), AtRandom(seed, part), kind, 0)
+        found = Followed(random_program(seed), at_random(seed, part, kind))
         assert disagreement(found.original, found.trace) is None, seed
         assert launches(found.trace) == launches(found.original) + found.backend.launches
         assert found.engine.used == found.resident_bytes
@@ -140,7 +103,7 @@ def test_what_cannot_be_computed_again_is_never_evicted() -> None:
     evicting(made, "e")
     made.run("use", reads="habcw")
     made.end_step()
-    found = Followed(made, AtRandom(1, 1.0), SoftEngine, 0)
+    found = Followed(made, at_random(1, 1.0))
     assert disagreement(found.original, found.trace) is None
     assert found.engine.counters.recomputed_ns == 7007, "w and c, within their first step"
 
@@ -149,7 +112,7 @@ def test_what_the_program_lets_go_of_stays_while_something_needs_it() -> None:
     """Content from the host that is given back before what was computed of it is used again: what
     needs it is kept, or it is.
     """
-    for kind, again in ((Keeping, 7), (SoftEngine, 0)):
+    for kind, again in ((Keeping, 7), (Soft, 0)):
         made = Made()
         made.new("h", 2)
         made.new("a", 8)
@@ -159,7 +122,7 @@ def test_what_the_program_lets_go_of_stays_while_something_needs_it() -> None:
         evicting(made, "b")
         made.run("use", reads="a")
         made.end_step()
-        found = Followed(made, AtRandom(1, 1.0), kind, 0)
+        found = Followed(made, at_random(1, 1.0, kind))
         assert disagreement(found.original, found.trace) is None
         assert found.engine.counters.recomputed_ns == again
 
