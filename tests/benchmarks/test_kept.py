@@ -13,7 +13,7 @@ import pytest
 @pytest.mark.parametrize(
     "name",
     (
-        *("arena", "deviating", "iterations", "planned", "planners", "recomputation"),
+        *("arena", "deviating", "dtr", "iterations", "planned", "planners", "recomputation"),
         *("remat_auto", "rematerialisation", "swapadvisor", "thesis_ilp"),
     ),
 )
