@@ -18,7 +18,7 @@ from reference.memory.address_space import AddressSpace, Regularity
 from reference.memory.um_block import UmBlock
 from reference.placement.departures import Departures, Exit
 from reference.placement.device_memory import DeviceMemory, Devices
-from reference.settings import CORRELATION, REMOTE
+from reference.settings import REMOTE
 
 LEAST_ITERATION = 64  # launches
 # Iterations of that length before a trial, and while that of clean pages is not over.
@@ -101,7 +101,7 @@ class HostGroups:
         """A trial begins, goes on, or ends."""
         if (
             not self.settings.advice & REMOTE
-            or self.settings.policy != CORRELATION
+            or not self.now.decides
             or not self.timed
         ):
             return

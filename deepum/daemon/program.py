@@ -1,0 +1,87 @@
+"""The program behind a session: which process it is, and since when it is served."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deepum.statistics.live_figures import read_live_figures
+
+_MOST_CHARACTERS = 500  # of a command line
+
+
+def peer_of(connection: socket.socket) -> tuple[int, int]:
+    """The process on the other end, 0 where it cannot be named here, and its user."""
+    credentials = connection.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+    )
+    pid, user, _ = struct.unpack("3i", credentials)
+    return max(pid, 0), user
+
+
+def _command_line(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        parts = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        text = " ".join(part.decode(errors="replace") for part in parts)
+        # Whatever it is called, it takes one line and moves no cursor.
+        return "".join(c if c.isprintable() else "?" for c in text)[:_MOST_CHARACTERS] or "?"
+    return "?"
+
+
+@dataclass(frozen=True)
+class ServedProgram:
+    """A process, as the kernel names it and as it names itself, which may differ in a container."""
+
+    pid: int
+    own_pid: int
+    environment: Mapping[str, str]  # its DEEPUM_* variables
+    began_at: float = field(default_factory=time.time)
+    began_s: float = field(default_factory=time.monotonic)
+    command_line: str = ""
+
+    @classmethod
+    def of(cls, pid: int, own_pid: int, environment: Mapping[str, str]) -> ServedProgram:
+        """pid: 0 where the kernel does not name it."""
+        known = pid or own_pid
+        return cls(known, own_pid, environment, command_line=_command_line(known))
+
+    @property
+    def device(self) -> str:
+        """`sim:MACHINE` or `cuda`."""
+        machine = self.environment.get("DEEPUM_SIM_MACHINE")
+        return f"sim:{machine}" if machine else "cuda"
+
+    def simulated(self) -> dict[str, float]:
+        """The simulated GPUs' counters as they are now, all devices together; {} where there are
+        none.
+        """
+        folder = self.environment.get("DEEPUM_STATS_DIR")
+        if not folder or "DEEPUM_SIM_MACHINE" not in self.environment:
+            return {}
+        # The latest image of a process that replaced itself by exec.
+        found = sorted(Path(folder).glob(f"sim-{self.own_pid}*.live"), key=lambda path: len(path.name))
+        for path in reversed(found):
+            if path.stem.split("-")[1] == str(self.own_pid):
+                with contextlib.suppress(OSError, ValueError):
+                    told = read_live_figures(path)
+                    return {k: v for k, v in told.items() if isinstance(v, (int, float))}
+        return {}
+
+    def terminate(self) -> bool:
+        """Asks the process to end by SIGTERM. False: it is gone, or is not ours to ask."""
+        try:
+            handle = os.pidfd_open(self.pid)  # while the session lives, so does the process
+            try:
+                signal.pidfd_send_signal(handle, signal.SIGTERM)
+            finally:
+                os.close(handle)
+        except OSError:
+            return False
+        return True
