@@ -8,9 +8,7 @@ from deepum.daemon.figures import SessionFigures
 from deepum.errors import EXIT_FINDINGS, DeepumError
 
 
-def choose(
-    sessions: Sequence[SessionFigures], pids: Sequence[int] | None
-) -> list[SessionFigures]:
+def choose(sessions: Sequence[SessionFigures], pids: Sequence[int] | None) -> list[SessionFigures]:
     """Those of these processes, of all where `pids` is None. Raises DeepumError before anything is
     done to any, where one of them has none.
     """

@@ -13,7 +13,7 @@ from deepum.sizes import size
 UNKNOWN = "-"
 COLUMNS = (
     *("PID", "DEVICE", "POLICY", "UP", "STEPS", "STEP", "RESIDENT", "ALLOCATED", "DEAD"),
-    *("IN/S", "OUT/S", "PROGRAM"),
+    *("IN", "OUT", "PROGRAM"),
 )
 _VIRTUAL = " v"  # behind figures by the clock of the simulated GPU
 NOTE = "v: by the virtual clock of a simulated GPU"
@@ -41,13 +41,23 @@ def step_time(rates: Rates) -> str:
 
 
 def speed(per_second: float | None, rates: Rates) -> str:
-    """Bytes a second."""
-    return UNKNOWN if per_second is None else f"{size(per_second)}{mark(rates)}"
+    """Bytes a second, with `v` likewise."""
+    return UNKNOWN if per_second is None else f"{size(per_second)}/s{mark(rates)}"
 
 
 def mark(rates: Rates) -> str:
     """What stands behind a figure by the virtual clock."""
     return _VIRTUAL if rates.clock == "virtual" else ""
+
+
+def short_program(command_line: str) -> str:
+    """Without the interpreter and folders: `train.py --steps 9`."""
+    words = command_line.split(" ")
+    name = words[0].rpartition("/")[2]
+    if name.startswith("python") and len(words) > 1 and not words[1].startswith("-"):
+        words = words[1:]
+        name = words[0].rpartition("/")[2]
+    return " ".join([name, *words[1:]])
 
 
 def percent(share: float | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -27,10 +27,10 @@ _DETACHED = "it was ended by `deepum stop --detach`"
 class Steered(Protocol):
     """What the channel needs of a session (`deepum.daemon.session.Session`)."""
 
-    number: int
-    program: ServedProgram
-
-    def figures(self) -> SessionFigures: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def program(self) -> ServedProgram: ...
     def steer(self, changes: Changes) -> None: ...
     def stop(self, why: str) -> None: ...
 
@@ -38,7 +38,8 @@ class Steered(Protocol):
 class Serving(Protocol):
     """What it needs of the daemon (`deepum.daemon.server.Server`)."""
 
-    def sessions(self) -> list[Any]: ...
+    def sessions(self) -> Sequence[Steered]: ...
+    def session_figures(self) -> list[SessionFigures]: ...
     def figures(self) -> DaemonFigures: ...
     def stop(self) -> None: ...
 
@@ -96,11 +97,7 @@ class Control:
             return {"error": f"control: {' '.join(repr(error).split())}; report this"}
 
     def _list(self, _request: Mapping[str, Any]) -> dict[str, Any]:
-        told = []
-        for session in self._serving.sessions():
-            with contextlib.suppress(SessionOverError):
-                told.append(asdict(session.figures()))
-        return {"sessions": told}
+        return {"sessions": [asdict(each) for each in self._serving.session_figures()]}
 
     def _daemon(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         return {"daemon": asdict(self._serving.figures())}
@@ -137,8 +134,7 @@ class Control:
         number = request.get("session")
         for session in self._serving.sessions():
             if number == session.number and not isinstance(number, bool):
-                found: Steered = session
-                return found
+                return session
         raise _no_session(number)
 
 

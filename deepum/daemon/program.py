@@ -66,12 +66,12 @@ class ServedProgram:
         if not folder or "DEEPUM_SIM_MACHINE" not in self.environment:
             return {}
         # The latest image of a process that replaced itself by exec.
-        found = sorted(Path(folder).glob(f"sim-{self.own_pid}*.live"), key=lambda path: len(path.name))
-        for path in reversed(found):
-            if path.stem.split("-")[1] == str(self.own_pid):
-                with contextlib.suppress(OSError, ValueError):
-                    told = read_live_figures(path)
-                    return {k: v for k, v in told.items() if isinstance(v, (int, float))}
+        first = Path(folder) / f"sim-{self.own_pid}.live"
+        later = sorted(first.parent.glob(f"sim-{self.own_pid}-*.live"), key=lambda p: len(p.name))
+        for path in (*reversed(later), first):
+            with contextlib.suppress(OSError, ValueError):
+                told = read_live_figures(path)
+                return {name: told[name] for name in told if isinstance(told[name], int | float)}
         return {}
 
     def terminate(self) -> bool:

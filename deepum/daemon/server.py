@@ -17,8 +17,11 @@ from pathlib import Path
 
 from deepum import __version__
 from deepum.daemon.control import VERSION, Control, is_control, send_line
-from deepum.daemon.figures import DaemonFigures
+from deepum.daemon.figures import DaemonFigures, SessionFigures
 from deepum.daemon.hello import RefusedError, answer, receive
+from deepum.daemon.inbox import SessionOverError
+from deepum.daemon.metrics import text
+from deepum.daemon.metrics_server import MetricsServer
 from deepum.daemon.place import Place
 from deepum.daemon.program import peer_of
 from deepum.daemon.session import Session
@@ -62,7 +65,7 @@ class Server:
         self._control = Control(self)
         self._watching: dict[threading.Thread, socket.socket] = {}
         self._served = self._refused = 0
-        self.metrics_port: int | None = None
+        self._metrics: MetricsServer | None = None
         self._guard = threading.Lock()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._ending = False
@@ -105,10 +108,30 @@ class Server:
         finally:
             self._close()
 
+    def tell_metrics(self, port: int) -> None:
+        """On that port, until the daemon ends. One that cannot be had is a line in the log."""
+        try:
+            self._metrics = MetricsServer(port, self._metrics_page)
+        except OSError as error:
+            self._log(
+                f"warning: metrics: port {port}: {error.strerror}; set DEEPUM_METRICS to another"
+            )
+
+    def _metrics_page(self) -> str:
+        return text(self.figures(), self.session_figures())
+
     def sessions(self) -> list[Session]:
         """Those that are served now, in the order of their beginnings."""
         with self._guard:
             return [session for session in self._sessions.values() if session is not None]
+
+    def session_figures(self) -> list[SessionFigures]:
+        """Of each of them that is not just ending."""
+        found = []
+        for session in self.sessions():
+            with contextlib.suppress(SessionOverError):
+                found.append(session.figures())
+        return found
 
     def figures(self) -> DaemonFigures:
         """Of the daemon, as they are now."""
@@ -128,7 +151,7 @@ class Server:
             refused=refused,
             watchers=watchers,
             memory_bytes=resident_bytes(),
-            metrics_port=self.metrics_port,
+            metrics_port=self._metrics.port if self._metrics is not None else None,
         )
 
     def _seconds_left(self) -> float | None:
@@ -271,6 +294,8 @@ class Server:
 
     def _close(self) -> None:
         self._place.hide()
+        if self._metrics is not None:
+            self._metrics.close()
         self._listener.close()
         with self._guard:
             running = dict(self._sessions)

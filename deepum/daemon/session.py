@@ -39,6 +39,7 @@ _NUMBERS = itertools.count(1)
 _CLOSING = threading.Lock()  # one session at a time writes what outlives it
 _ASKED_SECONDS = 2.0  # that somebody who asks for figures waits for the loop
 
+
 class Session:
     """Serves a program until its connection closes, its ring breaks, or `stop`."""
 

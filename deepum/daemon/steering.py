@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from deepum._core import lib
-
 from deepum.configuration.setting import Value
 from deepum.configuration.settings import BY_NAME
 from deepum.core import EventWriter
@@ -60,9 +59,7 @@ class Changes:
                 f"prefetch_degree: {degree!r} is none; give {most.range_text} launches"
             )
         if self.policy is not None and self.policy not in POLICIES:
-            raise UsageError(
-                f"policy: {self.policy!r} is none; give one of {', '.join(POLICIES)}"
-            )
+            raise UsageError(f"policy: {self.policy!r} is none; give one of {', '.join(POLICIES)}")
 
     def check_policy(self, own: str) -> None:
         """own: the policy that the session began with. Raises UsageError when it cannot change to
@@ -127,9 +124,7 @@ class LiveSettings:
             self,
             policy=self.policy if changes.policy is None else changes.policy,
             prefetch_degree=(
-                self.prefetch_degree
-                if changes.prefetch_degree is None
-                else changes.prefetch_degree
+                self.prefetch_degree if changes.prefetch_degree is None else changes.prefetch_degree
             ),
             budget_bytes=(
                 self.budget_bytes

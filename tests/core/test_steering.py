@@ -137,9 +137,7 @@ def test_no_commands_without_a_policy_and_all_of_them_with_it_again() -> None:
         (9, 1, {}),
     ],
 )
-def test_what_cannot_be_set_is_malformed(
-    setting: int, value: int, changes: dict[str, int]
-) -> None:
+def test_what_cannot_be_set_is_malformed(setting: int, value: int, changes: dict[str, int]) -> None:
     core, writer = Core(CoreSettings.default(**changes)), EventWriter()
     writer.setting(setting, value)
     core.process(writer.take())

@@ -99,11 +99,7 @@ class HostGroups:
 
     def launched(self) -> None:
         """A trial begins, goes on, or ends."""
-        if (
-            not self.settings.advice & REMOTE
-            or not self.now.decides
-            or not self.timed
-        ):
+        if not self.settings.advice & REMOTE or not self.now.decides or not self.timed:
             return
         trial, now, pace = self.trial, self.now, self.copy_back.pace
         trial.launched(now.launch, now.event, now.iteration)

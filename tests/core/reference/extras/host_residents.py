@@ -45,11 +45,7 @@ class HostResidents(ContentListener):
                 and not blocks[0].of_program
             )
             under_pressure = self.devices.of(blocks[0]).residency.under_pressure()
-            may_advise = (
-                bool(self.settings.advice & REMOTE)
-                and self.now.decides
-                and under_pressure
-            )
+            may_advise = bool(self.settings.advice & REMOTE) and self.now.decides and under_pressure
             if sparse and may_advise:
                 self.map_tables(blocks)
             run: list[UmBlock] = []

@@ -38,11 +38,7 @@ class Invalidation(ContentListener, TransferRule):
 
     def discardable(self, block: UmBlock) -> bool:
         told = not self.graphs and not self.memory.block_mismatches and not block.of_program
-        decides = (
-            self.drops_dead()
-            and self.now.decides
-            and self.now.launch >= self.next_attempt
-        )
+        decides = self.drops_dead() and self.now.decides and self.now.launch >= self.next_attempt
         return block.dead and decides and told and self.devices.of(block).residency.under_pressure()
 
     def exit(self, block: UmBlock) -> Exit | None:
