@@ -26,7 +26,7 @@ class Metric(Generic[_Of]):
 OF_DAEMON: tuple[Metric[DaemonFigures], ...] = (
     Metric("deepum_uptime_seconds", GAUGE, "Time since the daemon began.", lambda f: f.uptime_s),
     Metric("deepum_sessions", GAUGE, "Programs that are served now.", lambda f: f.sessions),
-    Metric("deepum_sessions_total", COUNTER, "Programs that were served.", lambda f: f.served),
+    Metric("deepum_served_total", COUNTER, "Programs that were served.", lambda f: f.served),
     Metric("deepum_refused_total", COUNTER, "Programs that were refused.", lambda f: f.refused),
     Metric("deepum_memory_bytes", GAUGE, "Memory of the daemon.", lambda f: f.memory_bytes),
 )
@@ -176,7 +176,7 @@ OF_SESSION: tuple[Metric[SessionFigures], ...] = (
         lambda f: f.stall_s,
     ),
 )
-INFO = "deepum_info"
+INFO, INFO_HELP = "deepum_info", "The daemon's version; always 1."
 NAMES = (INFO, *(one.name for one in OF_DAEMON), *(each.name for each in OF_SESSION))
 LABELS = ("session", "pid", "program", "device")
 
@@ -184,7 +184,7 @@ LABELS = ("session", "pid", "program", "device")
 def text(daemon: DaemonFigures, sessions: Sequence[SessionFigures]) -> str:
     """All metrics, as Prometheus scrapes them."""
     version = [({"version": daemon.version}, 1.0)]
-    told = [*_lines(INFO, GAUGE, "The daemon's version.", version)]
+    told = [*_lines(INFO, GAUGE, INFO_HELP, version)]
     for of_daemon in OF_DAEMON:
         told += _lines(
             of_daemon.name, of_daemon.kind, of_daemon.help, [({}, of_daemon.value(daemon))]

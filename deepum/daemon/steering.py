@@ -51,15 +51,17 @@ class Changes:
             _whole(budget) and (budget == 0 or _LEAST_BUDGET <= budget <= _MOST_BUDGET)
         ):
             raise UsageError(
-                f"budget_bytes: {budget!r} is none; give {_LEAST_BUDGET} bytes or more, or 0 for "
+                f"budget_bytes: {budget!r:.60} is none; give {_LEAST_BUDGET} bytes or more, or 0 for "
                 f"that which the session began with"
             )
         if degree is not None and not (_whole(degree) and most.low <= degree <= most.high):
             raise UsageError(
-                f"prefetch_degree: {degree!r} is none; give {most.range_text} launches"
+                f"prefetch_degree: {degree!r:.60} is none; give {most.range_text} launches"
             )
         if self.policy is not None and self.policy not in POLICIES:
-            raise UsageError(f"policy: {self.policy!r} is none; give one of {', '.join(POLICIES)}")
+            raise UsageError(
+                f"policy: {self.policy!r:.60} is none; give one of {', '.join(POLICIES)}"
+            )
 
     def check_policy(self, own: str) -> None:
         """own: the policy that the session began with. Raises UsageError when it cannot change to

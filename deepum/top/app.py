@@ -34,6 +34,7 @@ _STYLES = {
     "link": "cyan",
     "virtual": "italic",
 }
+_TOLD_SECONDS = 8.0  # that an error stays on the screen
 _WIDE = 110  # characters: there is room for notes
 _NOBODY = "No program is served. Start one: deepum run -- python train.py"
 
@@ -45,6 +46,8 @@ class Sessions(Screen[None]):
     #head { height: 1; background: $primary-background; padding: 0 1; }
     #sessions { height: auto; max-height: 45%; min-height: 3; }
     #detail { height: 1fr; padding: 1 1 0 1; }
+    #said { height: auto; background: $warning-muted; color: $text-warning; padding: 0 1; }
+    #said.nothing { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sort", "Sort"),
@@ -65,6 +68,7 @@ class Sessions(Screen[None]):
         self._ordered: list[Seen] = []  # as the table has them
         self._daemon: DaemonFigures | None = None
         self._sorted_by = 0  # a column
+        self._told = 0  # errors
 
     def compose(self) -> ComposeResult:
         """Head, table, detail, keys."""
@@ -72,6 +76,7 @@ class Sessions(Screen[None]):
         yield DataTable(id="sessions", cursor_type="row", zebra_stripes=True)
         with VerticalScroll(id="detail", can_focus=False):
             yield Static(id="lines", markup=False)
+        yield Static(id="said", classes="nothing", markup=False)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -110,7 +115,15 @@ class Sessions(Screen[None]):
         self._draw()
 
     def _say(self, text: str) -> None:
-        self.notify(text, timeout=6, markup=False)
+        said = self.query_one("#said", Static)
+        said.update(text)
+        said.remove_class("nothing")
+        self._told += 1
+        self.set_timer(_TOLD_SECONDS, lambda number=self._told: self._forget(number))
+
+    def _forget(self, number: int) -> None:
+        if number == self._told:  # nothing else was told since
+            self.query_one("#said", Static).add_class("nothing")
 
     # What is drawn.
 

@@ -30,10 +30,12 @@ On a real GPU the driver tells neither what is resident nor what
 was moved: these are what deepum believes and has asked for."""
 
 
-class _Window(ModalScreen[str | None]):
-    CSS = """
-    _Window { align: center middle; }
-    _Window > Vertical {
+class Window(ModalScreen[str | None]):
+    """What lies over the screen until Escape, or an answer."""
+
+    DEFAULT_CSS = """
+    Window { align: center middle; }
+    Window > Vertical {
         width: 68; max-width: 100%; height: auto; max-height: 100%;
         border: round $primary; background: $surface; padding: 0 1;
     }
@@ -45,7 +47,7 @@ class _Window(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class Question(_Window):
+class Question(Window):
     """Its result is what was written, None where somebody left."""
 
     def __init__(self, question: str) -> None:
@@ -63,7 +65,7 @@ class Question(_Window):
         self.dismiss(event.value)
 
 
-class Help(_Window):
+class Help(Window):
     """What the keys do; any of some leaves it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
