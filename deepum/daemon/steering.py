@@ -51,8 +51,8 @@ class Changes:
             _whole(budget) and (budget == 0 or _LEAST_BUDGET <= budget <= _MOST_BUDGET)
         ):
             raise UsageError(
-                f"budget_bytes: {budget!r:.60} is none; give {_LEAST_BUDGET} bytes or more, or 0 for "
-                f"that which the session began with"
+                f"budget_bytes: {budget!r:.60} is none; give {_LEAST_BUDGET} bytes or more, or 0 "
+                f"for that which the session began with"
             )
         if degree is not None and not (_whole(degree) and most.low <= degree <= most.high):
             raise UsageError(
