@@ -132,8 +132,8 @@ def detail(seen: Seen, width: int) -> list[Line]:
             _named(
                 "clock",
                 Part(
-                    f"v: virtual, {figures.gpu_time_s or 0:.1f} s of the simulated GPU's, of which "
-                    f"{figures.stall_s or 0:.1f} s stalled",
+                    f"v: virtual; {figures.gpu_time_s or 0:.1f} s of GPU time, kernels at work in "
+                    f"{figures.compute_s or 0:.1f} s",
                     "virtual",
                 ),
             )

@@ -72,7 +72,10 @@ def test_virtual_figures_are_marked_and_others_are_not() -> None:
     simulated, real = (
         "\n".join(panel.plain(line) for line in panel.detail(each, 100)) for each in seen()
     )
-    assert "4.5 GiB/s v" in simulated and "v: virtual, 82.0 s of the simulated" in simulated
+    assert (
+        "4.5 GiB/s v" in simulated
+        and "v: virtual; 82.0 s of GPU time, kernels at work in 64.0 s" in simulated
+    )
     assert "9.0 GiB/s, " in real and "virtual" not in real
     assert "accuracy -, coverage -, predictions 100%; faults -" in real
 
