@@ -177,26 +177,34 @@ OF_SESSION: tuple[Metric[SessionFigures], ...] = (
     ),
 )
 INFO, INFO_HELP = "deepum_info", "The daemon's version; always 1."
-NAMES = (INFO, *(one.name for one in OF_DAEMON), *(each.name for each in OF_SESSION))
 LABELS = ("session", "pid", "program", "device")
+
+
+def told() -> list[tuple[str, str, str]]:
+    """Name, kind and help of each metric, in the order in which they are told."""
+    return [
+        (INFO, GAUGE, INFO_HELP),
+        *((one.name, one.kind, one.help) for one in OF_DAEMON),
+        *((each.name, each.kind, each.help) for each in OF_SESSION),
+    ]
 
 
 def text(daemon: DaemonFigures, sessions: Sequence[SessionFigures]) -> str:
     """All metrics, as Prometheus scrapes them."""
     version = [({"version": daemon.version}, 1.0)]
-    told = [*_lines(INFO, GAUGE, INFO_HELP, version)]
+    lines = [*_lines(INFO, GAUGE, INFO_HELP, version)]
     for of_daemon in OF_DAEMON:
-        told += _lines(
+        lines += _lines(
             of_daemon.name, of_daemon.kind, of_daemon.help, [({}, of_daemon.value(daemon))]
         )
     for of_session in OF_SESSION:
-        told += _lines(
+        lines += _lines(
             of_session.name,
             of_session.kind,
             of_session.help,
             [(_labels(each), of_session.value(each)) for each in sessions],
         )
-    return "\n".join(told) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _labels(figures: SessionFigures) -> dict[str, str]:

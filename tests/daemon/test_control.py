@@ -97,7 +97,12 @@ def test_a_smaller_budget_reaches_a_program_that_launches_nothing(
     assert session.resident_bytes > CARD
     channel.set(session.session, Changes(budget_bytes=CARD))
     commands: list[tuple[int, ...]] = []
-    assert wait_until(lambda: commands.extend(program.commands()) or commands)
+
+    def came() -> bool:
+        commands.extend(program.commands())
+        return bool(commands)
+
+    assert wait_until(came)
     assert {command[9] for command in commands} == {EVICT}
     (now,) = channel.sessions()
     assert now.resident_bytes == now.capacity_bytes == now.budget_bytes == CARD

@@ -47,7 +47,7 @@ def ask(port: int, path: str = "/metrics", **headers: str) -> tuple[int, str]:
 
 def test_each_metric_has_a_value_where_something_is_known() -> None:
     told = families(metrics.text(DAEMON, [replace(SIMULATED, budget_bytes=1)]))
-    assert set(told) == set(metrics.NAMES)
+    assert set(told) == {name for name, _, _ in metrics.told()}
 
 
 def test_each_metric_is_what_it_says_it_is() -> None:
@@ -55,9 +55,9 @@ def test_each_metric_is_what_it_says_it_is() -> None:
         family.name: family.type
         for family in text_string_to_metric_families(metrics.text(DAEMON, [SIMULATED]))
     }
-    for metric in (*metrics.OF_DAEMON, *metrics.OF_SESSION):
-        assert kinds[metric.name.removesuffix("_total")] == metric.kind
-        assert (metric.kind == metrics.COUNTER) == metric.name.endswith("_total")
+    for name, kind, _ in metrics.told():
+        assert kinds[name.removesuffix("_total")] == kind
+        assert (kind == metrics.COUNTER) == name.endswith("_total")
 
 
 def test_sessions_are_told_apart_and_what_is_not_known_is_left_out() -> None:
@@ -141,13 +141,7 @@ def test_the_page_has_each_metric_with_its_text() -> None:
         (ROOT / "docs" / "metrics.md").read_text(),
         re.MULTILINE,
     )
-    assert rows == [
-        (metrics.INFO, metrics.GAUGE, metrics.INFO_HELP),
-        *(
-            (metric.name, metric.kind, metric.help)
-            for metric in (*metrics.OF_DAEMON, *metrics.OF_SESSION)
-        ),
-    ]
+    assert rows == metrics.told()
 
 
 def test_the_dashboard_uses_only_metrics_and_labels_that_exist() -> None:
@@ -158,7 +152,7 @@ def test_the_dashboard_uses_only_metrics_and_labels_that_exist() -> None:
     assert asked
     for expression in asked:
         names = set(re.findall(r"\bdeepum_\w+", expression))
-        assert names and names <= set(metrics.NAMES), expression
+        assert names and names <= {name for name, _, _ in metrics.told()}, expression
     legends = [target["legendFormat"] for panel in panels for target in panel["targets"]]
     used = {label for legend in legends for label in re.findall(r"{{(\w+)}}", legend)}
     assert used <= {*metrics.LABELS, "version"}

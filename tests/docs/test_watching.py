@@ -16,7 +16,9 @@ PAGE = (ROOT / "docs" / "watching.md").read_text()
 
 def test_each_figure_has_a_row() -> None:
     rows = re.findall(r"^\| `(\w+)` \| \S", PAGE[PAGE.index("## Figures") :], re.MULTILINE)
-    assert rows == [field.name for kind in (SessionFigures, DaemonFigures) for field in fields(kind)]
+    assert rows == [
+        field.name for kind in (SessionFigures, DaemonFigures) for field in fields(kind)
+    ]
 
 
 def test_each_key_of_top_is_named() -> None:

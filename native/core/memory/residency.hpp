@@ -113,8 +113,8 @@ class ResidencyBelief {
   deepum_core_statistics& statistics_;
   bool known_ = false;
   std::uint64_t capacity_ = 0;
-  std::uint64_t total_ = 0;      // that the device has,
-  std::uint64_t reported_ = 0;   // and of these, the capacity that was reported
+  std::uint64_t total_ = 0;     // that the device has,
+  std::uint64_t reported_ = 0;  // and of these, the capacity that was reported
   std::uint64_t budget_ = kNoBudget;
   std::uint64_t initial_ = 0;    // the capacity by report and budget
   std::uint64_t withdrawn_ = 0;  // by how much that was found to be too high
