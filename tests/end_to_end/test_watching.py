@@ -115,8 +115,12 @@ def test_a_program_that_is_stopped_ends_by_the_signal(
     pid = str(session(deepum, running)["pid"])
     ran = deepum("stop", pid)
     assert (ran.returncode, ran.stdout) == (0, f"{pid} was asked to end\n")
-    drained(running)
-    assert wait_until(lambda: drained(running) or running.poll() is not None)
+
+    def ended() -> bool:
+        drained(running)
+        return running.poll() is not None
+
+    assert wait_until(ended)
     assert running.returncode in (-signal.SIGTERM, 128 + signal.SIGTERM)
     assert json.loads(deepum("ps", "--json").stdout)["sessions"] == []
 
