@@ -15,8 +15,8 @@ from running import socket_of
 if TYPE_CHECKING:
     from conftest import Daemon
 
-VERBS = ("list", "daemon", "set", "end", "", "stop ", None, 1, [], {})
-VALUES = (
+VERBS: tuple[Any, ...] = ("list", "daemon", "set", "end", "", "stop ", None, 1, [], {})
+VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 7, 1 << 31, 1 << 62, 1 << 63, -(1 << 70), 0.5, 1e308, "", "own"),
     *("on-demand", "correlation", "planned", "8GiB", "\0", "\n", "x" * 5000, [], [1], {}, {"a": 1}),
 )
