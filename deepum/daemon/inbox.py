@@ -41,7 +41,7 @@ class Inbox:
             if self._closed:
                 raise SessionOverError
             self._calls.append((call, future))
-        self._wake()
+            self._wake()
         try:
             return future.result(seconds)
         except CancelledError:
@@ -50,6 +50,14 @@ class Inbox:
             if future.cancel():
                 raise
             return future.result()  # it is being made just now
+
+    def wake(self) -> None:
+        """Has the session's thread look. Nothing is woken any more once `close` has returned, so
+        that what it was woken by may be closed as well.
+        """
+        with self._guard:
+            if not self._closed:
+                self._wake()
 
     def answer(self) -> None:
         """Makes the calls that wait."""

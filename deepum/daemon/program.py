@@ -39,18 +39,22 @@ def _command_line(pid: int) -> str:
 class ServedProgram:
     """A process, as the kernel names it and as it names itself, which may differ in a container."""
 
-    pid: int
+    kernel_pid: int  # 0: the kernel does not name it here
     own_pid: int
     environment: Mapping[str, str]  # its DEEPUM_* variables
     began_at: float = field(default_factory=time.time)
-    began_s: float = field(default_factory=time.monotonic)
-    command_line: str = ""
+    command_line: str = "?"
 
     @classmethod
-    def of(cls, pid: int, own_pid: int, environment: Mapping[str, str]) -> ServedProgram:
-        """pid: 0 where the kernel does not name it."""
-        known = pid or own_pid
-        return cls(known, own_pid, environment, command_line=_command_line(known))
+    def of(cls, kernel_pid: int, own_pid: int, environment: Mapping[str, str]) -> ServedProgram:
+        """With the command line that it has now."""
+        told = _command_line(kernel_pid) if kernel_pid else "?"
+        return cls(kernel_pid, own_pid, environment, command_line=told)
+
+    @property
+    def pid(self) -> int:
+        """As it is shown."""
+        return self.kernel_pid or self.own_pid
 
     @property
     def device(self) -> str:
@@ -76,8 +80,10 @@ class ServedProgram:
 
     def terminate(self) -> bool:
         """Asks the process to end by SIGTERM. False: it is gone, or is not ours to ask."""
+        if not self.kernel_pid:
+            return False
         try:
-            handle = os.pidfd_open(self.pid)  # while the session lives, so does the process
+            handle = os.pidfd_open(self.kernel_pid)  # while the session lives, so does the process
             try:
                 signal.pidfd_send_signal(handle, signal.SIGTERM)
             finally:

@@ -131,10 +131,10 @@ class Session:
     def stop(self, why: str = "the daemon ended") -> None:
         """Asks the session to end, from another thread; the program goes on without."""
         self._why_stopping = why
-        self._wake()
+        self._inbox.wake()
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError, ValueError):  # it is over
+        with contextlib.suppress(OSError):  # full: it wakes all the same
             os.eventfd_write(self._hello.daemon_fd, 1)
 
     def figures(self) -> SessionFigures:

@@ -62,3 +62,12 @@ def test_nobody_waits_for_a_session_that_is_over() -> None:
     with pytest.raises(SessionOverError):
         inbox.ask(lambda: 1, 10)
     thread.join()
+
+
+def test_nothing_is_woken_after_the_end() -> None:
+    woken: list[int] = []
+    inbox = Inbox(lambda: woken.append(1))
+    inbox.wake()
+    inbox.close()
+    inbox.wake()
+    assert woken == [1]
