@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,15 +73,29 @@ def test_sessions_are_told_apart_and_what_is_not_known_is_left_out() -> None:
     assert told["deepum_sessions"] == [({}, 2.0)]
 
 
-def test_metrics_of_a_daemon_that_serves(environment: dict[str, str], runtime_dir: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+@contextlib.contextmanager
+def serving(
+    environment: dict[str, str], folder: Path, port: int
+) -> Iterator[subprocess.Popen[str]]:
+    """A daemon that is to tell metrics on that port; it is ended afterwards."""
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "deepum", "daemon"],
         env={**environment, "DEEPUM_METRICS": str(port)},
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as daemon:
-        assert wait_until(socket_of(runtime_dir).exists)
+        try:
+            assert wait_until(socket_of(folder).exists)
+            yield daemon
+        finally:
+            daemon.terminate()
+            daemon.wait(20)
+
+
+def test_metrics_of_a_daemon_that_serves(environment: dict[str, str], runtime_dir: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with serving(environment, runtime_dir, port) as daemon:
         program = FakeProgram(runtime_dir)
         program.train(2)
         status, text = ask(port)
@@ -92,20 +108,13 @@ def test_metrics_of_a_daemon_that_serves(environment: dict[str, str], runtime_di
         assert ask(port, "/")[0] == 404
         assert ask(port, Host="evil.example:80")[0] == 403
         program.close()
-        daemon.terminate()
-        assert daemon.wait(20) == 0
+    assert daemon.returncode == 0
 
 
 def test_a_port_that_is_taken_is_a_warning(environment: dict[str, str], runtime_dir: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with subprocess.Popen(
-            [sys.executable, "-P", "-m", "deepum", "daemon"],
-            env={**environment, "DEEPUM_METRICS": str(port)},
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as daemon:
-            assert wait_until(socket_of(runtime_dir).exists)
+        with serving(environment, runtime_dir, port) as daemon:
             program = FakeProgram(runtime_dir)
             program.train(1)
             program.close()
