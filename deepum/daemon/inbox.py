@@ -23,14 +23,10 @@ class Inbox:
     def __init__(self, wake: Callable[[], None]) -> None:
         """wake: has the session's thread look, even if it sleeps."""
         self._wake = wake
-        self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        # Not empty: somebody asks. A look at it costs next to nothing, so that each turn may.
+        self.waiting: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._guard = threading.Lock()
         self._closed = False
-
-    @property
-    def waiting(self) -> bool:
-        """Somebody asks. Costs next to nothing, so that each turn may look."""
-        return bool(self._calls)
 
     def ask(self, call: Callable[[], _Answer], seconds: float) -> _Answer:
         """What the call returns or raises in the session's thread. Raises SessionOverError;
@@ -40,7 +36,7 @@ class Inbox:
         with self._guard:
             if self._closed:
                 raise SessionOverError
-            self._calls.append((call, future))
+            self.waiting.append((call, future))
             self._wake()
         try:
             return future.result(seconds)
@@ -61,8 +57,8 @@ class Inbox:
 
     def answer(self) -> None:
         """Makes the calls that wait."""
-        while self._calls:
-            call, future = self._calls.popleft()
+        while self.waiting:
+            call, future = self.waiting.popleft()
             if not future.set_running_or_notify_cancel():
                 continue
             try:
@@ -74,5 +70,5 @@ class Inbox:
         """No call is made any more."""
         with self._guard:
             self._closed = True
-        while self._calls:
-            self._calls.popleft()[1].cancel()
+        while self.waiting:
+            self.waiting.popleft()[1].cancel()

@@ -201,8 +201,9 @@ class Session:
         planning = self._planning
         closed = False
         naps = 0
+        asked = self._inbox.waiting
         while self._why_stopping is None:
-            if self._inbox.waiting:
+            if asked:
                 self._inbox.answer()
             recorder = self._recorder
             if recorder is None:

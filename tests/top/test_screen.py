@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+import deepum.cli.top as command
 from deepum.daemon.steering import Changes
+from deepum.errors import DeepumError
 from deepum.top.app import TopApp
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -228,3 +231,13 @@ def test_another_size_has_other_columns() -> None:
         assert "DEVICE" in text(app) and "QUEUE" in text(app)
 
     with_screen(MadeUp(), (80, 24), do)
+
+
+def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "deepum.top.app")
+    monkeypatch.setitem(sys.modules, "textual", None)
+    with pytest.raises(DeepumError) as refused:
+        command._screen(1.0)
+    assert refused.value.line == (
+        "deepum: error: top: needs textual; install it with `pip install deepum[top]`, or use --once"
+    )
