@@ -8,7 +8,7 @@ import pytest
 from deepum._core import lib
 from driving import Session
 from mover import BRINGS, Machine
-from programs import sweep
+from programs import sweep, write
 
 from deepum.core import UM_BLOCK_BYTES, Core, CoreSettings, EventWriter, Setting, events
 from deepum.core.replay import replay
@@ -108,6 +108,21 @@ def test_a_lower_degree_fetches_less_far_ahead_at_once() -> None:
     writer.setting(lib.DEEPUM_SETTING_PREFETCH_DEGREE, 8192)
     ahead(core, writer)
     assert ahead(core, writer) > 0
+
+
+@pytest.mark.parametrize("degree", [0, 8192])
+def test_a_chain_that_is_longer_than_the_degree_is_not_trusted_beyond_it(degree: int) -> None:
+    # The driver lets the host run ahead: what is only predicted is brought when the program waits.
+    core, writer = Core(CoreSettings.default(headroom_blocks=0)), EventWriter()
+    writer.device(CARD)
+    writer.allocate(0, BLOCKS)
+    core.process(writer.take() + write(writer, STEP * 8 + STEP[:4]))
+    core.take_commands()
+    writer.setting(lib.DEEPUM_SETTING_PREFETCH_DEGREE, degree)
+    writer.synchronise()
+    core.process(writer.take())
+    brought = [each for each in core.take_commands() if each.kind in BRINGS]
+    assert bool(brought) == (degree > 0)
 
 
 def test_no_commands_without_a_policy_and_all_of_them_with_it_again() -> None:
