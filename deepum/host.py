@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -137,3 +138,9 @@ def kernel_driver(root: Path = ROOT) -> KernelDriver | None:
 def wsl(root: Path = ROOT) -> bool:
     """Windows' Subsystem for Linux."""
     return "microsoft" in read("proc/version", root).lower()
+
+
+def resident_bytes(root: Path = ROOT) -> int:
+    """Of this process; 0 where nobody tells."""
+    fields = read("proc/self/statm", root).split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0

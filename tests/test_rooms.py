@@ -34,8 +34,10 @@ RUNTIME = {
     "deepum": set[str](),
     "configuration": {"deepum"},
     "core": {"deepum"},
-    "daemon": {"deepum", "configuration", "core"},
     "statistics": {"deepum", "configuration"},
+    "daemon": {"deepum", "configuration", "core", "statistics"},
+    "client": {"deepum", "daemon"},
+    "top": {"deepum", "client", "configuration", "daemon"},
     "launcher": {"deepum", "configuration", "daemon", "statistics"},
     "doctor": {"deepum", "launcher"},
     "rematerialise": {"deepum"},
@@ -217,6 +219,10 @@ def test_the_runtime_needs_neither_numpy_nor_what_draws() -> None:
         "deepum.cli.machines",
         "deepum.daemon.server",
         "deepum.cli.log",
+        "deepum.cli.ps",
+        "deepum.cli.top",
+        "deepum.client.looking",
+        "deepum.top.panel",
     ]
     code = (
         f"import importlib, sys; [importlib.import_module(name) for name in {rooms}]; "
@@ -225,7 +231,7 @@ def test_the_runtime_needs_neither_numpy_nor_what_draws() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"numpy", "pyarrow", "vl_convert", "dask", "torch"} & set(loaded)
+    assert not {"numpy", "pyarrow", "vl_convert", "dask", "torch", "textual"} & set(loaded)
     assert not [
         name for name in loaded if name.split(".")[:2] in [["deepum", room] for room in LABORATORY]
     ]

@@ -116,7 +116,7 @@ def show(
         for number, event in enumerate(_sound(file, log)):
             if limit is not None and number >= limit:
                 break
-            records: list[Event | Command] = [event, *caused.get(event.sequence, [])]
+            records: list[Event | Command] = [event, *caused.pop(event.sequence, [])]
             for record in records:
                 click.echo(json.dumps(asdict(record)) if as_json else _line(record))
 

@@ -291,6 +291,14 @@ VARIABLES: tuple[Setting, ...] = (
         high=10**9,
     ),
     Setting(
+        "metrics",
+        "count",
+        "port of the loopback interface on which a daemon tells metrics (docs/metrics.md); 0: none",
+        0,
+        ("daemon",),
+        high=65535,
+    ),
+    Setting(
         "daemon_silence",
         "count",
         (

@@ -20,6 +20,10 @@ _NAMES: dict[int, str] = {
     number: name.removeprefix("DEEPUM_EVENT_").lower()
     for number, name in ffi.typeof("enum deepum_event_kind").elements.items()
 }
+_SETTINGS: dict[int, str] = {
+    number: name.removeprefix("DEEPUM_SETTING_").lower()
+    for number, name in ffi.typeof("enum deepum_setting").elements.items()
+}
 _COMMANDS: dict[int, str] = {
     number: name.removeprefix("DEEPUM_COMMAND_").lower()
     for number, name in ffi.typeof("enum deepum_command_kind").elements.items()
@@ -200,6 +204,16 @@ class Lost(Event):
 
 
 @dataclass(frozen=True)
+class Setting(Event):
+    """A setting of the session changed: `budget` in bytes, 0 for that which the device told;
+    `prefetch_degree` in launches; `policy`, a number of `deepum_policy`.
+    """
+
+    setting: str
+    value: int
+
+
+@dataclass(frozen=True)
 class Command:
     """A decision; see `deepum_command`."""
 
@@ -255,6 +269,11 @@ def _execute(head: tuple[str, int, int, int], record: Any, words: int) -> Event:
     )
 
 
+def _setting(head: tuple[str, int, int, int], record: Any, _words: int) -> Event:
+    body = ffi.cast("deepum_setting_event *", record)
+    return Setting(*head, _SETTINGS.get(head[1], f"setting_{head[1]}"), int(body.value))
+
+
 _DECODERS: dict[int, Any] = {
     lib.DEEPUM_EVENT_DEVICE: _simple(
         "deepum_device_event", Device, "total_bytes", "capacity_bytes"
@@ -282,6 +301,7 @@ _DECODERS: dict[int, Any] = {
     ),
     lib.DEEPUM_EVENT_MOVED: _simple("deepum_moved_event", Moved, "command", "status", "error"),
     lib.DEEPUM_EVENT_LOST: _simple("deepum_lost_event", Lost, "events"),
+    lib.DEEPUM_EVENT_SETTING: (ffi.sizeof("deepum_setting_event"), _setting),
     lib.DEEPUM_EVENT_USAGE: _simple("deepum_usage_event", Usage, "used_bytes", "budget_bytes"),
     lib.DEEPUM_EVENT_FREE_MEMORY: _simple(
         "deepum_free_memory_event", FreeMemory, "free_bytes", "reserve_bytes", "completed", "begun"

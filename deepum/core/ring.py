@@ -81,6 +81,28 @@ class Ring:
         """
         return int(self._reader.control.handles_refused)
 
+    @property
+    def decided(self) -> int:
+        """Sequence of the latest event that a turn's core has."""
+        return int(self._turn.decided)
+
+    @property
+    def commands_untaken(self) -> int:
+        """Commands that the program's mover has not seen, as far as it can be believed."""
+        waiting = self._reader.command_written - self._reader.control.command_consumed
+        return int(max(0, waiting)) // COMMAND_BYTES
+
+    @property
+    def moves_waiting(self) -> int:
+        """Commands that it holds back until their turn comes, as it says itself."""
+        return int(self._reader.control.moves_waiting)
+
+    def more_commands(self) -> None:
+        """The core has decided outside a turn: the next one writes its commands before it takes
+        events.
+        """
+        self._turn.blocked = 1
+
     def program_ended(self) -> None:
         """Nobody reads commands any more: from now on they are dropped, so that the last events
         still come through.

@@ -48,6 +48,12 @@ class EventWriter:
         size = capacity_blocks * UM_BLOCK_BYTES
         return self.record(lib.DEEPUM_EVENT_CAPACITY, struct.pack("<QQ", size, size), device)
 
+    def setting(self, setting: int, value: int, device: int = 0) -> int:
+        """A setting of the session changes: `lib.DEEPUM_SETTING_BUDGET` (bytes) and so on."""
+        return self.record(
+            lib.DEEPUM_EVENT_SETTING, struct.pack("<Q", value), device, flags=setting
+        )
+
     def allocate(
         self,
         slot: int,

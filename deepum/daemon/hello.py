@@ -40,14 +40,6 @@ class Hello:
                     os.close(fd)
 
 
-def peer_is_ours(connection: socket.socket) -> bool:
-    """True if the process on the other end runs as our user."""
-    credentials = connection.getsockopt(
-        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
-    )
-    return bool(struct.unpack("3i", credentials)[1] == os.getuid())
-
-
 def _is_eventfd(fd: int) -> bool:
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/self/fd/{fd}").startswith("anon_inode:[eventfd")  # noqa: PTH115 - a link to no file

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import struct
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +24,33 @@ from deepum.daemon.sources import core_settings
 _HEADER = struct.Struct("<8sII")
 _VERSION = int(lib.DEEPUM_WIRE_VERSION)
 _SETTINGS_BYTES = 2048  # padded with spaces, so that the outcome can be filled in at the end
+
+
+_recording: set[Path] = set()
+_recording_lock = threading.Lock()
+
+
+def take_path(wanted: Path, pid: int, folder: str | None) -> Path:
+    """The log of a run's first process has the name that was asked for; those of its other
+    processes carry their id.
+
+    A run is known by its statistics folder, and marks the name as taken there.
+    """
+    with _recording_lock:
+        taken = wanted in _recording
+        if folder is not None and Path(folder).is_dir():
+            mark = Path(folder) / "recorded"
+            taken = taken or mark.exists()
+            with contextlib.suppress(OSError):
+                mark.touch()
+        path = wanted.with_name(f"{wanted.name}.{pid}") if taken else wanted
+        _recording.add(path)
+        return path
+
+
+def give_path_back(path: Path) -> None:
+    """No session writes there any more."""
+    _recording.discard(path)
 
 
 class Recorder:
@@ -74,15 +103,31 @@ class Recorder:
         if records:
             self._decided = max(self._decided, core.process(records))
             ring.tell_wants(core)
-            self._waiting = core.take_command_bytes()
-            self._digest.update(self._waiting)
-            self._commands += len(self._waiting) // COMMAND_BYTES
-            self._bytes += len(records)
-            self._file.write(records)
+            self._keep(core, records)
         self._waiting = self._waiting[ring.write(self._waiting) * COMMAND_BYTES :]
         if not self._waiting:
             self._published = self._decided
         return True, ring.publish_decided(self._published), bool(self._waiting)
+
+    @property
+    def decided(self) -> int:
+        """Sequence of the latest event that the core has."""
+        return self._decided
+
+    def steer(self, core: Core, records: bytes) -> None:
+        """Events of the daemon's own, behind those so far: to the core and the log. Raises
+        OSError.
+        """
+        core.process(records)
+        self._keep(core, records)
+
+    def _keep(self, core: Core, records: bytes) -> None:
+        given = core.take_command_bytes()
+        self._waiting += given
+        self._digest.update(given)
+        self._commands += len(given) // COMMAND_BYTES
+        self._bytes += len(records)
+        self._file.write(records)
 
     def close(self) -> None:
         """Completes the log. Raises OSError."""

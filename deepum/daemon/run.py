@@ -10,6 +10,7 @@ from pathlib import Path
 
 from deepum import __version__
 from deepum.configuration.resolve import resolve
+from deepum.configuration.setting import Value
 from deepum.daemon.place import AlreadyRunningError
 from deepum.daemon.server import Server
 from deepum.errors import DeepumError
@@ -25,10 +26,17 @@ def _say(text: str) -> None:
         sys.stderr.flush()
 
 
+def _tell_metrics(server: Server, values: Mapping[str, Value]) -> None:
+    if port := values["metrics"]:
+        server.tell_metrics(int(port))
+
+
 def foreground(environment: Mapping[str, str]) -> None:
     """Serves until a signal ends it, talking to standard error. Raises DeepumError."""
     folder = runtime_folder(environment)
+    values = resolve({}, environment, reader="daemon")
     server = Server(folder, 0, _say)
+    _tell_metrics(server, values)
     print(f"deepum: serving {folder}", file=sys.stderr, flush=True)
     server.serve()
 
@@ -42,14 +50,15 @@ def on_demand(environment: Mapping[str, str]) -> int:
         make_private_folder(folder)
         log = _Log(folder / "daemon.log")
         try:
-            idle = int(resolve({}, environment, reader="daemon")["daemon_idle"] or 0)
-            server = Server(folder, idle, log.write)
+            values = resolve({}, environment, reader="daemon")
+            server = Server(folder, int(values["daemon_idle"] or 0), log.write)
         except AlreadyRunningError:
             return 0
         except DeepumError as error:
             log.write(error.line)
             return error.exit_code
         log.write(f"began: version {__version__} of {PACKAGE}")
+        _tell_metrics(server, values)
         server.serve()
         log.write("ended")
         return 0

@@ -15,13 +15,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from deepum.daemon.hello import RefusedError, answer, peer_is_ours, receive
+from deepum import __version__
+from deepum.daemon.control import VERSION, Control, is_control, send_line
+from deepum.daemon.figures import DaemonFigures, SessionFigures
+from deepum.daemon.hello import RefusedError, answer, receive
+from deepum.daemon.inbox import SessionOverError
+from deepum.daemon.metrics import text
+from deepum.daemon.metrics_server import MetricsServer
 from deepum.daemon.place import Place
+from deepum.daemon.program import peer_of
 from deepum.daemon.session import Session
-from deepum.paths import make_private_folder
+from deepum.host import resident_bytes
+from deepum.paths import PACKAGE, daemon_files, make_private_folder
 
 _HELLO_SECONDS = 5.0
 _MOST_SESSIONS = 256
+_MOST_WATCHERS = 16
 _DESCRIPTORS = 4 * _MOST_SESSIONS + 64  # four a session
 _CROWDED_SECONDS = 0.05  # before the next look at a connection that could not be taken
 
@@ -45,12 +54,18 @@ class Server:
         """
         self._idle_seconds = idle_seconds
         self._write_log = log
+        self._folder = folder
+        self._began_at, self._began_s = time.time(), time.monotonic()
         make_private_folder(folder)
         _allow_descriptors(_DESCRIPTORS)
         self._place = Place(folder)
         self._sessions: dict[threading.Thread, Session | None] = {}
         # Connections without a hello yet, the oldest first.
         self._greeting: dict[threading.Thread, socket.socket] = {}
+        self._control = Control(self)
+        self._watching: dict[threading.Thread, socket.socket] = {}
+        self._served = self._refused = 0
+        self._metrics: MetricsServer | None = None
         self._guard = threading.Lock()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._ending = False
@@ -63,6 +78,10 @@ class Server:
     def stop(self, *_: object) -> None:
         """Asks `serve` to return; fit to be a signal handler."""
         self._ending = True
+        self._wake()
+
+    def _wake(self) -> None:
+        """Has `serve` look anew."""
         with contextlib.suppress(OSError):
             os.write(self._wake_write, b"x")
 
@@ -88,6 +107,52 @@ class Server:
                     break
         finally:
             self._close()
+
+    def tell_metrics(self, port: int) -> None:
+        """On that port, until the daemon ends. One that cannot be had is a line in the log."""
+        try:
+            self._metrics = MetricsServer(port, self._metrics_page)
+        except OSError as error:
+            self._log(
+                f"warning: metrics: port {port}: {error.strerror}; set DEEPUM_METRICS to another"
+            )
+
+    def _metrics_page(self) -> str:
+        return text(self.figures(), self.session_figures())
+
+    def sessions(self) -> list[Session]:
+        """Those that are served now, in the order of their beginnings."""
+        with self._guard:
+            return [session for session in self._sessions.values() if session is not None]
+
+    def session_figures(self) -> list[SessionFigures]:
+        """Of each of them that is not just ending."""
+        found = []
+        for session in self.sessions():
+            with contextlib.suppress(SessionOverError):
+                found.append(session.figures())
+        return found
+
+    def figures(self) -> DaemonFigures:
+        """Of the daemon, as they are now."""
+        with self._guard:
+            sessions = sum(session is not None for session in self._sessions.values())
+            served, refused, watchers = self._served, self._refused, len(self._watching)
+        return DaemonFigures(
+            pid=os.getpid(),
+            version=__version__,
+            package=str(PACKAGE),
+            socket=str(daemon_files(self._folder).socket),
+            began_at=self._began_at,
+            uptime_s=time.monotonic() - self._began_s,
+            idle_s=self._idle_seconds,
+            sessions=sessions,
+            served=served,
+            refused=refused,
+            watchers=watchers,
+            memory_bytes=resident_bytes(),
+            metrics_port=self._metrics.port if self._metrics is not None else None,
+        )
 
     def _seconds_left(self) -> float | None:
         """Until we have been idle long enough; None while there is no such time."""
@@ -139,6 +204,7 @@ class Server:
         return True
 
     def _refuse(self, connection: socket.socket, why: str) -> None:
+        self._count_refusal()
         answer(
             connection,
             f"daemon: {why}; end some programs, or set DEEPUM_RUNTIME_DIR to use another daemon",
@@ -153,29 +219,56 @@ class Server:
                 with contextlib.suppress(OSError):
                     self._greeting.pop(oldest).shutdown(socket.SHUT_RDWR)
 
+    def _count_refusal(self) -> None:
+        with self._guard:
+            self._refused += 1
+
     def _forget(self, thread: threading.Thread) -> None:
         """Under the guard."""
-        del self._sessions[thread]
+        if thread not in self._watching:
+            self._idle_since = time.monotonic()
+        self._sessions.pop(thread, None)
         self._greeting.pop(thread, None)
-        self._idle_since = time.monotonic()
+        self._watching.pop(thread, None)
+
+    def _watch(self, connection: socket.socket) -> None:
+        """A client of the control channel, which keeps no daemon from ending."""
+        thread = threading.current_thread()
+        with self._guard:
+            crowded = len(self._watching) >= _MOST_WATCHERS
+            self._watching[thread] = connection
+            self._sessions.pop(thread, None)
+            self._greeting.pop(thread, None)
+        self._wake()
+        if crowded:
+            error = f"daemon: already has {_MOST_WATCHERS} clients that watch; close one of them"
+            connection.recv(1)
+            send_line(connection, {"version": VERSION, "error": error})
+            return
+        self._control.serve(connection)
 
     def _serve_one(self, connection: socket.socket) -> None:
         hello = None
         try:
             connection.settimeout(_HELLO_SECONDS)
-            if not peer_is_ours(connection):
+            pid, user = peer_of(connection)
+            if user != os.getuid():
                 raise RefusedError(
                     "daemon: belongs to another user; set DEEPUM_RUNTIME_DIR to a folder of "
                     "your own"
                 )
+            if is_control(connection):
+                self._watch(connection)
+                return
             hello = receive(connection)
             with self._guard:
                 self._greeting.pop(threading.current_thread(), None)
             if hello is None:
                 return
-            session = Session(hello)
+            session = Session(hello, pid)
             with self._guard:
                 self._sessions[threading.current_thread()] = session
+                self._served += 1
             if self._ending:
                 session.stop()
             connection.settimeout(None)
@@ -184,9 +277,11 @@ class Server:
             fault = session.serve(connection)
             self._log(f"session of process {session.pid} ended{': ' + fault if fault else ''}")
         except RefusedError as refusal:
+            self._count_refusal()
             self._log(f"refused: {refusal}")
             answer(connection, str(refusal))
         except Exception as error:  # whatever a program sent, nobody else may notice
+            self._count_refusal()
             self._log(f"refused: hello: {error!r}")
             answer(connection, f"hello: {error}; unset the DEEPUM_* variables that are not needed")
         finally:
@@ -195,20 +290,22 @@ class Server:
             connection.close()
             if hello is not None:
                 hello.close()
-            with contextlib.suppress(OSError):
-                os.write(self._wake_write, b"x")
+            self._wake()
 
     def _close(self) -> None:
         self._place.hide()
+        if self._metrics is not None:
+            self._metrics.close()
         self._listener.close()
         with self._guard:
             running = dict(self._sessions)
-            for connection in self._greeting.values():
+            watching = dict(self._watching)
+            for connection in (*self._greeting.values(), *watching.values()):
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
         for session in running.values():
             if session is not None:
                 session.stop()
-        for thread in running:
+        for thread in (*running, *watching):
             thread.join(10)
         self._place.leave()

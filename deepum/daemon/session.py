@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import threading
@@ -12,12 +13,17 @@ from pathlib import Path
 
 from deepum.configuration.resolve import resolve
 from deepum.configuration.setting import Value
-from deepum.core import Core, Plan, Ring, RingError
+from deepum.core import Core, CoreStatistics, Plan, Ring, RingError
+from deepum.daemon.figures import SessionFigures
 from deepum.daemon.hello import Hello, RefusedError
+from deepum.daemon.inbox import Inbox, SessionOverError
 from deepum.daemon.planning import PLANNED, SessionPlanning, session_planning
-from deepum.daemon.recorder import Recorder
+from deepum.daemon.program import ServedProgram
+from deepum.daemon.recorder import Recorder, give_path_back, take_path
 from deepum.daemon.report import Report
 from deepum.daemon.sources import load_plan, load_profile, make_core, save_plan, save_profile
+from deepum.daemon.steering import Changes, LiveSettings
+from deepum.daemon.telling import MoverState, tell
 from deepum.errors import UsageError
 
 # Looks at the ring before going to sleep, about 50 us: in lock-step the next launch comes a few
@@ -29,39 +35,24 @@ _FULL_RING_SECONDS = 0.0005
 _NAP_SECONDS = 0.0001
 _NAPS = 200
 _SOCKET_SPOKE = 2
+_NUMBERS = itertools.count(1)
 _CLOSING = threading.Lock()  # one session at a time writes what outlives it
-
-_recording: set[Path] = set()
-_recording_lock = threading.Lock()
-
-
-def _record_path(wanted: Path, pid: int, folder: str | None) -> Path:
-    """The log of a run's first process has the name that was asked for; those of its other
-    processes carry their id.
-
-    A run is known by its statistics folder, and marks the name as taken there.
-    """
-    with _recording_lock:
-        taken = wanted in _recording
-        if folder is not None and Path(folder).is_dir():
-            mark = Path(folder) / "recorded"
-            taken = taken or mark.exists()
-            with contextlib.suppress(OSError):
-                mark.touch()
-        path = wanted.with_name(f"{wanted.name}.{pid}") if taken else wanted
-        _recording.add(path)
-        return path
+_ASKED_SECONDS = 2.0  # that somebody who asks for figures waits for the loop
 
 
 class Session:
     """Serves a program until its connection closes, its ring breaks, or `stop`."""
 
-    def __init__(self, hello: Hello) -> None:
-        """Prepares everything; nothing has been said to the program yet. Raises RefusedError; the
-        descriptors are closed then.
+    def __init__(self, hello: Hello, pid: int = 0) -> None:
+        """Prepares everything; nothing has been said to the program yet. pid: of the process on the
+        other end, 0: as it says itself. Raises RefusedError; the descriptors are closed then.
         """
         self._hello = hello
-        self._stopping = False
+        self.number = next(_NUMBERS)
+        self.program = ServedProgram.of(pid, hello.pid, hello.environment)
+        self._inbox = Inbox(self._wake)
+        self._why_stopping: str | None = None
+        self._told: SessionFigures | None = None
         self._recorder: Recorder | None = None
         self._ring: Ring | None = None
         self._planning: SessionPlanning | None = None
@@ -81,6 +72,7 @@ class Session:
                 "yes",
                 "on",
             )
+            self._live = LiveSettings.first(self._values, hello.environment)
             self._core: Core = make_core(self._values)
             profile = self._load_profile()
             plan = self._load_plan(hello.environment)
@@ -96,7 +88,7 @@ class Session:
         if self._values["record"] is not None:
             try:
                 self._recorder = Recorder(
-                    _record_path(Path(str(self._values["record"])), hello.pid, folder),
+                    take_path(Path(str(self._values["record"])), hello.pid, folder),
                     self._values,
                     profile,
                 )
@@ -136,11 +128,53 @@ class Session:
         """The program's process id, as it gave it."""
         return self._hello.pid
 
-    def stop(self) -> None:
-        """Asks the session to end, from another thread."""
-        self._stopping = True
-        with contextlib.suppress(OSError):
+    def stop(self, why: str = "the daemon ended") -> None:
+        """Asks the session to end, from another thread; the program goes on without."""
+        self._why_stopping = why
+        self._inbox.wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # full: it wakes all the same
             os.eventfd_write(self._hello.daemon_fd, 1)
+
+    def figures(self) -> SessionFigures:
+        """As they are now, from another thread; those of before, where the loop is busy. Raises
+        SessionOverError.
+        """
+        try:
+            core, mover = self._inbox.ask(self._sample, _ASKED_SECONDS)
+        except TimeoutError:
+            if self._told is None:
+                raise SessionOverError from None
+            return self._told
+        warnings = len(self._report.warnings)
+        self._told = tell(self.number, self.program, core, mover, self._live, warnings)
+        return self._told
+
+    def _sample(self) -> tuple[CoreStatistics, MoverState]:
+        assert self._ring is not None
+        return self._core.statistics(), MoverState.of(self._ring)
+
+    def steer(self, changes: Changes) -> None:
+        """Changes settings, from another thread. Raises UsageError where that cannot be,
+        SessionOverError, TimeoutError.
+        """
+        changes.check_policy(self._live.own_policy)
+        self._inbox.ask(lambda: self._steer(changes), _ASKED_SECONDS)
+
+    def _steer(self, changes: Changes) -> None:
+        ring, recorder = self._ring, self._recorder
+        assert ring is not None
+        if recorder is None:
+            self._core.process(changes.records(ring.decided))
+            ring.more_commands()
+        else:
+            records = changes.records(recorder.decided)
+            try:
+                recorder.steer(self._core, records)
+            except OSError as error:
+                self._drop_recorder(f"the event log was given up: {error.strerror}")
+        self._live = self._live.changed(changes)
 
     def serve(self, connection: socket.socket) -> str | None:
         """The loop. Returns what went wrong, None for an orderly end. Everything is released
@@ -154,6 +188,7 @@ class Session:
         ) as error:  # whatever it is must neither end the daemon nor leave the program waiting
             fault = f"the session failed: {error!r}"
         finally:
+            self._inbox.close()
             with _CLOSING:
                 self._finish(fault)
         return fault
@@ -166,7 +201,10 @@ class Session:
         planning = self._planning
         closed = False
         naps = 0
-        while not self._stopping:
+        asked = self._inbox.waiting
+        while self._why_stopping is None:
+            if asked:
+                self._inbox.answer()
             recorder = self._recorder
             if recorder is None:
                 turn = ring.turn(core)
@@ -212,7 +250,7 @@ class Session:
                     closed = _is_closed(connection)
                     if not closed:
                         return "the program sent a message that nobody expected"
-        return "the daemon ended"
+        return self._why_stopping
 
     def _drop_recorder(self, why: str) -> None:
         recorder, self._recorder = self._recorder, None
@@ -220,7 +258,7 @@ class Session:
         if recorder is not None:
             with contextlib.suppress(OSError):
                 recorder.close()
-            _recording.discard(recorder.path)
+            give_path_back(recorder.path)
 
     def _finish(self, fault: str | None) -> None:
         """Profile and log before the report: whoever waits for the report finds them complete."""
@@ -275,7 +313,7 @@ class Session:
         if self._planning is not None:
             self._planning.close()
         if self._recorder is not None:
-            _recording.discard(self._recorder.path)
+            give_path_back(self._recorder.path)
         if self._ring is not None:
             self._ring.close()
         self._hello.close()

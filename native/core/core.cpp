@@ -17,7 +17,8 @@ namespace {
 
 bool in_range(const deepum_core_settings& s) {
   return s.policy <= DEEPUM_POLICY_CORRELATION &&
-         s.eviction_order <= DEEPUM_EVICT_FURTHEST_NEXT_USE && s.prefetch_degree <= 1u << 20 &&
+         s.eviction_order <= DEEPUM_EVICT_FURTHEST_NEXT_USE &&
+         s.prefetch_degree <= deepum::core::kMostPrefetchDegree &&
          s.prediction <= DEEPUM_PREDICT_HISTORY && s.execution_ids >= 16 &&
          s.execution_ids <= 1u << 24 && s.execution_records >= 1 && s.execution_records <= 4096 &&
          s.block_table_rows >= 1 && s.block_table_rows <= 1u << 20 && s.block_table_ways >= 1 &&

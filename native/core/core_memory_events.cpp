@@ -168,7 +168,7 @@ void Core::on_moved(const deepum_moved_event& event) {
     }
   }
   if (discard && memory_.find(given.slot, given.generation, 0) != nullptr) {
-    room_->evict_surplus(devices_[memory_.at(given.slot).device]);
+    room_->evict_surplus(devices_[memory_.at(given.slot).device], false);
   }
 }
 

@@ -34,6 +34,7 @@ ExecutionTable new_executions(const deepum_core_settings& settings) {
 Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& make_order,
            const LaunchPredictorFactory& make_predictor)
     : settings_(settings),
+      first_policy_(settings.policy),
       commands_(settings_.parameters.command, now_, statistics_),
       memory_(settings_, now_, statistics_),
       devices_(settings_, now_, statistics_, make_order),
@@ -173,6 +174,10 @@ bool Core::dispatch(const deepum_event_header* header) {
       const auto* event = as<deepum_usage_event>(header);
       return event != nullptr && (on_usage(*event), true);
     }
+    case DEEPUM_EVENT_SETTING: {
+      const auto* event = as<deepum_setting_event>(header);
+      return event != nullptr && on_setting(*event);
+    }
     case DEEPUM_EVENT_PROGRAM_ADVISE: {
       const auto* event = as<deepum_program_event>(header);
       return event != nullptr && on_program_advise(*event);
@@ -217,6 +222,10 @@ void Core::forget_launches() {
   recorder_.begin(0);
   context_ = {};
   detector_.forget();
+  forget_chain();
+}
+
+void Core::forget_chain() {
   chain_.forget();
   planner_.forget();
   for (const auto& device : devices_.all()) {

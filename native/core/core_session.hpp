@@ -38,6 +38,8 @@
 
 namespace deepum::core {
 
+constexpr std::uint32_t kMostPrefetchDegree = 1u << 20;
+
 class Core final : private ContentListener {
  public:
   // The factories make other policies than those that settings name.
@@ -68,7 +70,8 @@ class Core final : private ContentListener {
   bool load_tables(std::span<const std::uint8_t> bytes);
 
  private:
-  // Events; false: malformed (core_session.cpp, core_launch.cpp, core_memory_events.cpp).
+  // Events; false: malformed (core_session.cpp, core_launch.cpp, core_memory_events.cpp,
+  // core_settings.cpp).
   bool dispatch(const deepum_event_header* header);
   bool on_launch(const deepum_execute_event& event, std::span<const deepum_block_range> ranges);
   void on_device(const deepum_device_event& event);
@@ -80,6 +83,7 @@ class Core final : private ContentListener {
   void on_moved(const deepum_moved_event& event);
   void on_usage(const deepum_usage_event& event);
   void on_lost(const deepum_lost_event& event);
+  bool on_setting(const deepum_setting_event& event);
 
   // Parts of a launch.
   bool resolve(const deepum_execute_event& event, std::span<const deepum_block_range> ranges,
@@ -90,10 +94,15 @@ class Core final : private ContentListener {
   void follow(const Launch& launch, const Execution& execution);
   void note_uses(const deepum_execute_event& event);
 
+  // Parts of a changed setting (core_settings.cpp).
+  void set_budget(DeviceMemory& device, std::uint64_t bytes);
+  bool set_policy(std::uint64_t policy);
+
   // What a command was about is not so.
   void undo(const deepum_command& given, UmBlock& block, bool refused);
   void forget_tables();
   void forget_launches();
+  void forget_chain();
 
   void content_died(UmBlock&, bool) override {}
   void content_begins(UmBlock&) override {}
@@ -101,6 +110,7 @@ class Core final : private ContentListener {
   void naming() override;
 
   deepum_core_settings settings_;
+  const std::uint32_t first_policy_;  // as the session began
   deepum_core_statistics statistics_{};
   Clock now_;
   CommandStream commands_;

@@ -18,7 +18,7 @@ namespace {
 
 // Of the settings only those that the daemon as a whole has; a session's own come with its hello.
 bool for_the_daemon(const char* entry) noexcept {
-  for (const char* kept : {"DEEPUM_RUNTIME_DIR=", "DEEPUM_DAEMON_IDLE="}) {
+  for (const char* kept : {"DEEPUM_RUNTIME_DIR=", "DEEPUM_DAEMON_IDLE=", "DEEPUM_METRICS="}) {
     if (std::strncmp(entry, kept, std::strlen(kept)) == 0) {
       return true;
     }

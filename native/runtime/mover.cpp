@@ -104,7 +104,7 @@ void Mover::loop() {
     if (due) {
       const std::uint64_t epoch = markers_.epoch();
       rules_.round(decided);
-      waiting_.store(rules_.waiting(), std::memory_order_release);
+      note_waiting();
       // Only now: whoever reads these and finds nothing left to do goes on at once.
       seen_epoch_.store(epoch, std::memory_order_release);
       tried_.store(taken_.load(std::memory_order_relaxed), std::memory_order_release);
@@ -140,8 +140,13 @@ void Mover::take_commands() {
     __atomic_store_n(&memory_.control->command_consumed, taken, __ATOMIC_RELEASE);
     rules_.accept(command);
   }
-  waiting_.store(rules_.waiting(), std::memory_order_release);
+  note_waiting();
   taken_.store(taken, std::memory_order_release);
+}
+
+void Mover::note_waiting() noexcept {
+  waiting_.store(rules_.waiting(), std::memory_order_release);
+  __atomic_store_n(&memory_.control->moves_waiting, rules_.waiting(), __ATOMIC_RELAXED);
 }
 
 bool Mover::may_sleep() const noexcept {

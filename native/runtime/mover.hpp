@@ -68,6 +68,7 @@ class Mover {
   void run() noexcept;
   void loop();
   void take_commands();
+  void note_waiting() noexcept;
   void sleep() noexcept;
   void watch_daemon() noexcept;
   bool may_sleep() const noexcept;

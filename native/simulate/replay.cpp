@@ -162,10 +162,15 @@ bool Replay::run(std::span<const std::uint8_t> events, std::span<const std::uint
   return true;
 }
 
-// What became of commands is found anew, and other cards have other capacities. All else goes to
-// the core as it was recorded, and with the sequence that it would have had: what is emitted here
-// takes its words of the ring (native/runtime/event_ring.cpp).
+// What became of commands is found anew, and other cards have other capacities. What somebody set
+// while the program ran is left out: the policy and the card here are those that are simulated. It
+// took no words of the ring, since it was the daemon's. All else goes to the core as it was
+// recorded, and with the sequence that it would have had: what is emitted here takes its words of
+// the ring (native/runtime/event_ring.cpp).
 bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_t> record) {
+  if (header.kind == DEEPUM_EVENT_SETTING) {
+    return true;
+  }
   if (header.device >= static_cast<std::uint32_t>(options_.devices)) {
     return false;
   }

@@ -50,7 +50,10 @@ enum deepum_event_kind {
   DEEPUM_EVENT_FREE_MEMORY = 17,
   /* How long a stream has stood still for moves, before the PROGRESS event of each look:
    * deepum_waited_event. */
-  DEEPUM_EVENT_WAITED = 18
+  DEEPUM_EVENT_WAITED = 18,
+  /* A setting of the session changes: deepum_setting_event. From the daemon, which puts it behind
+   * the events that it has taken so far, with the sequence of the latest of them. */
+  DEEPUM_EVENT_SETTING = 19
 };
 
 typedef struct deepum_event_header {
@@ -227,6 +230,21 @@ typedef struct deepum_free_memory_event {
   uint64_t completed;     /* sequence: all launches up to it had completed before */
   uint64_t begun;         /* sequence: no launch behind it had begun after */
 } deepum_free_memory_event;
+
+enum deepum_setting {
+  /* Bytes that managed memory may occupy of the device, at most all that it has; 0: as told in
+   * DEVICE and CAPACITY events. */
+  DEEPUM_SETTING_BUDGET = 1,
+  DEEPUM_SETTING_PREFETCH_DEGREE = 2, /* as deepum_core_settings.prefetch_degree */
+  /* Enum deepum_policy: whether commands are given. Of a session that began with
+   * DEEPUM_POLICY_CORRELATION only. */
+  DEEPUM_SETTING_POLICY = 3
+};
+
+typedef struct deepum_setting_event {
+  deepum_event_header header; /* flags: enum deepum_setting */
+  uint64_t value;
+} deepum_setting_event;
 
 enum deepum_command_kind {
   DEEPUM_COMMAND_PREFETCH = 1, /* to the device */

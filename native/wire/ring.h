@@ -47,7 +47,9 @@ typedef struct deepum_ring_control {
   uint64_t reserved3[7];
 
   uint64_t command_consumed; /* mover */
-  uint64_t reserved4[7];
+  /* Mover: commands that it has taken and not yet handed to the driver, after its latest round. */
+  uint64_t moves_waiting;
+  uint64_t reserved4[6];
 
   uint32_t daemon_sleeps; /* 1: write the daemon's eventfd after publishing */
   /* 1: write the mover's eventfd after publishing commands or decided_sequence. */

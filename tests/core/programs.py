@@ -151,6 +151,11 @@ HAPPENINGS = (
         st.just("advise"), _range(False), st.sampled_from((-1, 0)), st.sampled_from((1, 3, 4))
     ),
     st.tuples(st.just("lost"), st.booleans()),
+    st.tuples(
+        st.just("budget"), st.one_of(st.just(0), st.integers(1, 40)), st.sampled_from((0, 1, 15))
+    ),
+    st.tuples(st.just("degree"), st.sampled_from((0, 1, 3, 2000, 1 << 20, (1 << 20) + 1))),
+    st.tuples(st.just("policy"), st.integers(0, 2)),
 )
 
 
@@ -299,6 +304,12 @@ class ProgramWriter:
                     writer.free_memory(
                         blocks, max(0, at - behind), max(0, at + ahead), reserve, device
                     )
+                case ("budget", blocks, device):
+                    writer.setting(lib.DEEPUM_SETTING_BUDGET, blocks * UM_BLOCK_BYTES, device)
+                case ("degree", launches):
+                    writer.setting(lib.DEEPUM_SETTING_PREFETCH_DEGREE, launches)
+                case ("policy", policy):
+                    writer.setting(lib.DEEPUM_SETTING_POLICY, policy)
                 case ("fault", where, access):
                     writer.fault(where, access=access)
                 case ("prefetch", where, location):

@@ -4,6 +4,8 @@ driver takes on its own.
 
 from __future__ import annotations
 
+from deepum._core import lib
+
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Core, CoreSettings, EventWriter
 
 TOLD = 1000  # UM blocks
@@ -242,3 +244,13 @@ def test_faults_are_wanted_for_as_long_as_the_driver_takes_something() -> None:
     assert not program.core.wants_faults, "only launches change that"
     program.launch(950, 1)
     assert program.core.wants_faults
+
+
+def test_a_budget_is_believed_whatever_was_withdrawn() -> None:
+    program = Program(900)
+    program.launch(0, 400)
+    assert program.read(free=500) == 900
+    program.writer.setting(lib.DEEPUM_SETTING_BUDGET, 950 * UM_BLOCK_BYTES)
+    program.process()
+    assert program.capacity == 950
+    assert program.core.statistics().capacity_withdrawn_bytes == 0

@@ -14,7 +14,8 @@ from programs import there_and_back, write
 
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Core, CoreSettings, EventWriter
 
-KINDS = range(20)  # those that there are and some more
+DEVICES = int(lib.DEEPUM_MAX_DEVICES)
+KINDS = range(21)  # those that there are and some more
 FREQUENT = {
     lib.DEEPUM_EVENT_EXECUTE: 100,
     lib.DEEPUM_EVENT_ALLOCATE: 12,
@@ -70,10 +71,19 @@ def small_core(**changes: int) -> tuple[Core, EventWriter]:
     return core, writer
 
 
+def set_as_at_the_start(writer: EventWriter) -> None:
+    """No budgets, the default degree, and commands are given."""
+    for device in range(DEVICES):
+        writer.setting(lib.DEEPUM_SETTING_BUDGET, 0, device)
+    writer.setting(lib.DEEPUM_SETTING_PREFETCH_DEGREE, CoreSettings.default().prefetch_degree)
+    writer.setting(lib.DEEPUM_SETTING_POLICY, lib.DEEPUM_POLICY_CORRELATION)
+
+
 def still_works(core: Core, sequence: int = 1 << 40) -> bool:
     """A decent program in other slots is learned and prefetched for."""
     writer = EventWriter(sequence)
-    writer.lost(0)  # what the hostile one left behind goes
+    writer.lost(0)  # what the hostile one left behind goes, and what it has set
+    set_as_at_the_start(writer)
     writer.device(12)
     writer.allocate(0, 24, name=1 << 50)
     core.process(writer.take())
@@ -420,6 +430,7 @@ def test_random_records_are_survived_within_bounds(seed: int) -> None:
     for _ in range(60):
         for _ in range(100):
             random_record(random, writer)
+        set_as_at_the_start(writer)
         core.process(writer.take())
         check_commands(core)
         statistics = core.statistics()
@@ -428,7 +439,7 @@ def test_random_records_are_survived_within_bounds(seed: int) -> None:
         # Whole UM blocks.
         assert statistics.resident_bytes <= statistics.allocated_bytes + 4 * 2 * UM_BLOCK_BYTES
     statistics = core.statistics()
-    assert statistics.events == 6000
+    assert statistics.events == 60 * (100 + DEVICES + 2)
     assert 1000 < statistics.malformed_events < 5000
     assert min(statistics.launches, statistics.commands) > 500, "nothing but noise"
     assert still_works(core)

@@ -5,6 +5,7 @@ goes on.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import select
 import socket
@@ -24,7 +25,7 @@ from running import socket_of, wait_until
 if TYPE_CHECKING:
     from conftest import Daemon
 
-THINGS = ("hello: ", "daemon: ", "settings: ", "profile ", "record ", "DEEPUM_")
+THINGS = ("hello: ", "daemon: ", "settings: ", "profile ", "record ", "DEEPUM_", "request: ")
 HELLO = struct.Struct("<8sIIII")
 WHOLE = CONTROL + EVENT_RING + COMMAND_RING
 
@@ -49,6 +50,9 @@ def ask(folder: Path, message: bytes, descriptors: list[int]) -> str | None:
             return None
     if not answer:
         return None
+    if message[:1] == b"{":  # no hello, but a request of the control channel
+        error: str = json.loads(answer)["error"]
+        return error
     magic, version, length = struct.unpack_from("<8sII", answer)
     assert version == 2 and len(answer) == 16 + length and magic in (b"DEEPUMOK", b"DEEPUMNO")
     text = answer[16:].decode()

@@ -16,9 +16,21 @@ void ResidencyBelief::report_capacity(const deepum_device_event& event) {
   if (event.header.kind == DEEPUM_EVENT_DEVICE) {
     withdrawn_ = 0;
   }
-  initial_ = std::min(event.capacity_bytes, event.total_bytes) / kBlockBytes;
-  set_capacity(initial_ - std::min(initial_, withdrawn_));
+  total_ = event.total_bytes / kBlockBytes;
+  reported_ = std::min(event.capacity_bytes, event.total_bytes) / kBlockBytes;
+  limit_capacity();
   known_ = true;
+}
+
+void ResidencyBelief::set_budget(std::uint64_t blocks) {
+  budget_ = blocks;
+  withdrawn_ = 0;
+  limit_capacity();
+}
+
+void ResidencyBelief::limit_capacity() {
+  initial_ = budget_ == kNoBudget ? reported_ : std::min(budget_, total_);
+  set_capacity(initial_ - std::min(initial_, withdrawn_));
 }
 
 void ResidencyBelief::set_capacity(std::uint64_t blocks) {

@@ -35,6 +35,10 @@ class ResidencyBelief {
   // How many blocks the device holds (capacity.cpp): as reported when it came into use, while
   // memory fills by what the driver says is free, afterwards by what it evicts on its own.
   void report_capacity(const deepum_device_event& event);
+  // Of what the device has, managed memory is to occupy so many blocks; kNoBudget: what was
+  // reported. What was withdrawn so far is found out again.
+  static constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
+  void set_budget(std::uint64_t blocks);
   bool known() const { return known_; }
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t withdrawn() const {
@@ -97,6 +101,7 @@ class ResidencyBelief {
     std::uint64_t arrived = 0;    // blocks that had arrived by it,
     std::uint64_t commanded = 0;  // and those of them that a command brought, perhaps sooner
   };
+  void limit_capacity();
   void set_capacity(std::uint64_t blocks);
   void withdraw_to(std::uint64_t capacity);
   bool eviction_frees_first() const;
@@ -108,7 +113,10 @@ class ResidencyBelief {
   deepum_core_statistics& statistics_;
   bool known_ = false;
   std::uint64_t capacity_ = 0;
-  std::uint64_t initial_ = 0;    // the capacity that was reported when the device came into use
+  std::uint64_t total_ = 0;     // that the device has,
+  std::uint64_t reported_ = 0;  // and of these, the capacity that was reported
+  std::uint64_t budget_ = kNoBudget;
+  std::uint64_t initial_ = 0;    // the capacity by report and budget
   std::uint64_t withdrawn_ = 0;  // by how much that was found to be too high
   // Launch at which the count of the driver's own evictions began.
   LaunchIndex loss_window_start_ = 0;

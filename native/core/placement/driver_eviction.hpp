@@ -18,7 +18,7 @@ class DriverEviction final : public PreEviction {
       : PreEviction(settings, now, statistics, departures, growth), commands_(commands) {}
 
   bool make_room(DeviceMemory& device, const Request& request, const UmBlock*& outgoing) override;
-  void evict_surplus(DeviceMemory&) override {}
+  void evict_surplus(DeviceMemory&, bool) override {}
   std::uint64_t headroom(const DeviceMemory&) const override { return 0; }
 
  private:

@@ -25,9 +25,8 @@ Placer::Placer(const deepum_core_settings& settings, const Clock& now,
       departures_(departures),
       growth_(growth),
       room_(room),
-      decides_(settings.policy == DEEPUM_POLICY_CORRELATION),
-      takes_earliest_space_(decides_ && settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {
-}
+      takes_earliest_space_(decides() &&
+                            settings.eviction_order == DEEPUM_EVICT_FURTHEST_NEXT_USE) {}
 
 bool Placer::place(std::span<const Access> accesses, const Placement& placement) {
   if (!claim_resident(accesses, placement)) {
@@ -49,7 +48,7 @@ bool Placer::place(std::span<const Access> accesses, const Placement& placement)
 
 bool Placer::place_scheduled(UmBlock& block, const SpanUse& use, std::uint64_t period) {
   DeviceMemory& device = devices_.of(block);
-  if (!decides_ || !device.residency.under_pressure() || block.on_host.stays()) {
+  if (!decides() || !device.residency.under_pressure() || block.on_host.stays()) {
     return true;
   }
   if (block.residency.resident) {
@@ -90,7 +89,7 @@ bool Placer::claim_resident(std::span<const Access> accesses, const Placement& p
   for (const Access& access : accesses) {
     const std::span<UmBlock> blocks = memory_.blocks(access.span);
     DeviceMemory& device = devices_[memory_.at(access.span.slot).device];
-    const bool may_doubt = decides_ && device.residency.under_pressure();
+    const bool may_doubt = decides() && device.residency.under_pressure();
     statistics_.operations += blocks.size();
     for (UmBlock& block : blocks) {
       const bool in_place = block.on_host.read_in_place(placement.sparse);
@@ -139,7 +138,7 @@ std::uint64_t Placer::doubt_after(std::uint64_t period) const {
 bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
                    const Placement& placement) {
   const bool at_hand = placement.urgency == Urgency::kAtHand;
-  const bool decide = decides_ && device.residency.under_pressure();
+  const bool decide = decides() && device.residency.under_pressure();
   const deepum_command_kind entry = entry_of(device, block);
   const bool fetches = entry == DEEPUM_COMMAND_PREFETCH && block.content.populated;
   const UmBlock* outgoing = nullptr;
@@ -224,7 +223,7 @@ void Placer::fetch(DeviceMemory& device, UmBlock& block, deepum_command_kind kin
 // still a program may let a stream wait for what it does later (a value that it writes), so the
 // hold says whether evictions wait for launches of other streams than its own.
 void Placer::hold(std::span<const Access> accesses, std::uint32_t stream) {
-  if (!decides_) {
+  if (!decides()) {
     return;
   }
   std::array<Brought, DEEPUM_MAX_DEVICES> until{};

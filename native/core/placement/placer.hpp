@@ -51,6 +51,8 @@ class Placer {
   std::uint64_t doubt_after(std::uint64_t period) const;
 
  private:
+  // By command.
+  bool decides() const { return settings_.policy == DEEPUM_POLICY_CORRELATION; }
   bool claim_resident(std::span<const Access> accesses,
                       const Placement& placement);  // true: some are missing
   void ask_again(DeviceMemory& device, UmBlock& block);
@@ -71,7 +73,6 @@ class Placer {
   GrowthForecast& growth_;
   RoomMaker& room_;
   std::vector<TransferRule*> rules_;
-  bool decides_;  // by command
   bool takes_earliest_space_;
   // By device, stream and direction of kBringing: the latest command that a launch was held for.
   using Brought = std::array<MoveId, kBringing.size()>;

@@ -128,9 +128,9 @@ void PreEviction::discard_dead(DeviceMemory& device, LaunchIndex launch) {
   });
 }
 
-void PreEviction::evict_surplus(DeviceMemory& device) {
+void PreEviction::evict_surplus(DeviceMemory& device, bool all) {
   while (device.residency.used() > device.residency.capacity()) {
-    UmBlock* const victim = next_victim(device, now_.launch, false, true);
+    UmBlock* const victim = next_victim(device, now_.launch, all, true);
     if (victim == nullptr) {
       return;
     }

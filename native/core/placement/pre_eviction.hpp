@@ -15,7 +15,7 @@ class PreEviction : public RoomMaker {
   void set_promises(const Promises& promises) { promises_ = &promises; }
 
   bool make_room(DeviceMemory& device, const Request& request, const UmBlock*& outgoing) override;
-  void evict_surplus(DeviceMemory& device) override;
+  void evict_surplus(DeviceMemory& device, bool all) override;
   std::uint64_t headroom(const DeviceMemory& device) const override;
 
  protected:

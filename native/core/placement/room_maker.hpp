@@ -42,8 +42,8 @@ class RoomMaker {
   virtual bool make_room(DeviceMemory& device, const Request& request,
                          const UmBlock*& outgoing) = 0;
   // More is believed to be on the device than it holds: discards that came to nothing had their
-  // space given away.
-  virtual void evict_surplus(DeviceMemory&) {}
+  // space given away, or the budget became smaller. `all`: what was used just now leaves as well.
+  virtual void evict_surplus(DeviceMemory&, bool /*all*/) {}
   // Blocks that are kept free.
   virtual std::uint64_t headroom(const DeviceMemory&) const { return 0; }
 

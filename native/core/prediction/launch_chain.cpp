@@ -58,8 +58,9 @@ void LaunchChain::forget() {
 }
 
 std::size_t LaunchChain::trusted() const {
-  return std::min<std::uint64_t>(launches_.size(),
-                                 settings_.parameters.prediction.trust * right_in_a_row_);
+  // It may be longer than the degree, which a session may lower.
+  return std::min<std::uint64_t>({launches_.size(), settings_.prefetch_degree,
+                                  settings_.parameters.prediction.trust * right_in_a_row_});
 }
 
 }  // namespace deepum::core

@@ -14,7 +14,7 @@ from typing import Any
 from deepum._core import lib
 
 import deepum.core as events
-from deepum.core import Command, CoreSettings
+from deepum.core import UM_BLOCK_BYTES, Command, CoreSettings
 from deepum.core.records import FAULT_ATOMIC, FAULT_WRITE
 from reference.clock import Clock
 from reference.command_stream import SET_READ_MOSTLY, CommandStream
@@ -46,13 +46,14 @@ from reference.prediction.use_tracker import STREAMS, UseTracker, UseTrials
 from reference.settings import CORRELATION, DUPLICATE, HISTORY, by_next_use
 
 SHAKEN = 16  # neighbours on each side of a fault
+MOST_PREFETCH_DEGREE = 1 << 20  # launches
 FAILED, CANCELLED, REFUSED = 2, 3, 4  # what became of a command
 
 
 class Reference(ContentListener):
     def __init__(self, settings: CoreSettings) -> None:
         self.settings = settings
-        self.now = now = Clock()
+        self.now = now = Clock(decides=settings.policy == CORRELATION)
         self.command_stream = commands = CommandStream(now)
         self.memory = memory = AddressSpace(now)
         self.devices = devices = Devices(settings, now)
@@ -140,6 +141,7 @@ class Reference(ContentListener):
             events.Progress: self.on_progress,
             events.Moved: self.on_moved,
             events.Lost: self.on_lost,
+            events.Setting: self.on_setting,
             events.FreeMemory: lambda event: self.devices[event.device].residency.read_free_memory(
                 event
             ),
@@ -166,7 +168,7 @@ class Reference(ContentListener):
         self.note_uses(event, accesses)
         self.iterations.touched(accesses)
 
-        if self.settings.policy == CORRELATION:
+        if self.now.decides:
             self.chain.extend()
             self.copy_back.after(accesses, event.device, event.stream)
             self.planner.launched(self.devices[event.device])
@@ -245,7 +247,7 @@ class Reference(ContentListener):
     def follow(self, execution: Execution) -> None:
         self.predictor.observe(execution)
         step = Step()
-        if self.settings.policy == CORRELATION:
+        if self.now.decides:
             step = self.chain.follow(execution)
             self.planner.followed(step)
             if step.restarted:
@@ -273,7 +275,7 @@ class Reference(ContentListener):
     def on_stream(self, event: events.Stream) -> None:
         if event.kind == "synchronise":
             self.detector.waited()
-        if event.kind == "synchronise" and self.settings.policy == CORRELATION:
+        if event.kind == "synchronise" and self.now.decides:
             self.planner.about_to_wait()
 
     # Memory.
@@ -367,9 +369,37 @@ class Reference(ContentListener):
         self.memory.forget_everything()
         self.context = NO_CONTEXT
         self.detector.forget()
+        self.forget_chain()
+
+    def forget_chain(self) -> None:
         self.chain.forget()
         self.planner.forget()
         self.expect_nothing()
+
+    # Settings that change.
+
+    def on_setting(self, event: events.Setting) -> None:
+        match event.setting:
+            case "budget":
+                device = self.devices[event.device]
+                device.residency.set_budget(event.value // UM_BLOCK_BYTES if event.value else None)
+                residency = device.residency
+                if self.now.decides and residency.known and residency.used > residency.capacity:
+                    self.forget_chain()
+                    self.room.evict_surplus(device, all_may_leave=True)
+            case "prefetch_degree":
+                if event.value <= MOST_PREFETCH_DEGREE:
+                    self.chain.prefetch_degree = event.value
+            case "policy":
+                self.set_policy(event.value)
+
+    def set_policy(self, policy: int) -> None:
+        began = self.settings.policy
+        if began == CORRELATION and policy <= CORRELATION and self.now.decides != (policy == 1):
+            self.now.decides = policy == CORRELATION
+            self.forget_chain()
+            for device in self.devices.in_use():
+                device.residency.doubt_all_once()
 
     # What was not carried out is not believed any longer.
 
@@ -389,7 +419,7 @@ class Reference(ContentListener):
         for block in allocation.blocks[given.first_block : given.first_block + given.block_count]:
             self.undo(given, block, refused)
         if given.kind == "discard":
-            self.room.evict_surplus(self.devices[allocation.device])
+            self.room.evict_surplus(self.devices[allocation.device], all_may_leave=False)
 
     def undo(self, given: Command, block: UmBlock, refused: bool) -> None:
         device, resident = self.devices.of(block), block.resident

@@ -18,7 +18,7 @@ from reference.memory.address_space import AddressSpace, Regularity
 from reference.memory.um_block import UmBlock
 from reference.placement.departures import Departures, Exit
 from reference.placement.device_memory import DeviceMemory, Devices
-from reference.settings import CORRELATION, REMOTE
+from reference.settings import REMOTE
 
 LEAST_ITERATION = 64  # launches
 # Iterations of that length before a trial, and while that of clean pages is not over.
@@ -99,11 +99,7 @@ class HostGroups:
 
     def launched(self) -> None:
         """A trial begins, goes on, or ends."""
-        if (
-            not self.settings.advice & REMOTE
-            or self.settings.policy != CORRELATION
-            or not self.timed
-        ):
+        if not self.settings.advice & REMOTE or not self.now.decides or not self.timed:
             return
         trial, now, pace = self.trial, self.now, self.copy_back.pace
         trial.launched(now.launch, now.event, now.iteration)

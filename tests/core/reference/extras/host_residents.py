@@ -20,7 +20,7 @@ from reference.extras.copy_back import CopyBack
 from reference.memory.address_space import AddressSpace, ContentListener
 from reference.memory.um_block import Access, UmBlock
 from reference.placement.device_memory import Devices
-from reference.settings import CORRELATION, REMOTE
+from reference.settings import REMOTE
 
 LEAST_TABLE = 4  # UM blocks
 PROVEN_SPARSE = 2  # sparse uses in a row
@@ -45,11 +45,7 @@ class HostResidents(ContentListener):
                 and not blocks[0].of_program
             )
             under_pressure = self.devices.of(blocks[0]).residency.under_pressure()
-            may_advise = (
-                bool(self.settings.advice & REMOTE)
-                and self.settings.policy == CORRELATION
-                and under_pressure
-            )
+            may_advise = bool(self.settings.advice & REMOTE) and self.now.decides and under_pressure
             if sparse and may_advise:
                 self.map_tables(blocks)
             run: list[UmBlock] = []

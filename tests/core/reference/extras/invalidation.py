@@ -8,7 +8,6 @@ from reference.memory.address_space import AddressSpace, ContentListener
 from reference.memory.um_block import Place, UmBlock
 from reference.placement.departures import Departures, Exit, TransferRule
 from reference.placement.device_memory import Devices
-from reference.settings import CORRELATION
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 64, 1 << 20  # launches without discards after one that failed
 
@@ -39,11 +38,7 @@ class Invalidation(ContentListener, TransferRule):
 
     def discardable(self, block: UmBlock) -> bool:
         told = not self.graphs and not self.memory.block_mismatches and not block.of_program
-        decides = (
-            self.drops_dead()
-            and self.settings.policy == CORRELATION
-            and self.now.launch >= self.next_attempt
-        )
+        decides = self.drops_dead() and self.now.decides and self.now.launch >= self.next_attempt
         return block.dead and decides and told and self.devices.of(block).residency.under_pressure()
 
     def exit(self, block: UmBlock) -> Exit | None:

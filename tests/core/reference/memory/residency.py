@@ -9,7 +9,6 @@ from collections import deque
 from deepum.core import UM_BLOCK_BYTES, CoreSettings, Device, FreeMemory
 from reference.clock import Clock
 from reference.memory.um_block import UmBlock
-from reference.settings import CORRELATION
 
 # Of what is fetched, the part that is asked for again where it is believed to be, at most.
 DOUBT_SHARE = 24
@@ -27,6 +26,8 @@ class ResidencyBelief:
         self.known = False
         self.capacity = 0
         self.initial = 0  # blocks, as reported when the device came into use
+        self.total = self.reported = 0  # that the device has; of these, as told
+        self.budget: int | None = None  # given while the session runs
         self.withdrawn = 0  # by how much that was found to be too high
         self.filling = True  # nothing has left but with its allocation
         # By launch: its event, blocks that had become resident, and by command.
@@ -135,9 +136,18 @@ class ResidencyBelief:
     def report_capacity(self, event: Device) -> None:
         if event.kind == "device":
             self.withdrawn = 0
-        self.initial = min(event.total_bytes, event.capacity_bytes) // UM_BLOCK_BYTES
-        self.set_capacity(self.initial - min(self.initial, self.withdrawn))
+        self.total = event.total_bytes // UM_BLOCK_BYTES
+        self.reported = min(event.total_bytes, event.capacity_bytes) // UM_BLOCK_BYTES
+        self.limit_capacity()
         self.known = True
+
+    def set_budget(self, blocks: int | None) -> None:
+        self.budget, self.withdrawn = blocks, 0
+        self.limit_capacity()
+
+    def limit_capacity(self) -> None:
+        self.initial = self.reported if self.budget is None else min(self.budget, self.total)
+        self.set_capacity(self.initial - min(self.initial, self.withdrawn))
 
     def set_capacity(self, blocks: int) -> None:
         self.capacity = blocks
@@ -154,7 +164,7 @@ class ResidencyBelief:
 
     def note_fill_point(self, learning: bool) -> bool:
         """True: readings of free memory are wanted."""
-        if not self.filling or self.settings.policy != CORRELATION:
+        if not self.filling or not self.now.decides:
             return False
         if not self.fill_points or self.fill_points[-1][1] != self.migrations:
             self.fill_points.append((self.now.event, self.migrations, self.commanded))

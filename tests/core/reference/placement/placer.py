@@ -17,7 +17,7 @@ from reference.placement.device_memory import DeviceMemory, Devices
 from reference.placement.growth_forecast import GrowthForecast
 from reference.placement.room_maker import RoomMaker, Urgency
 from reference.prediction.execution_table import Execution
-from reference.settings import CORRELATION, by_next_use
+from reference.settings import by_next_use
 
 LEAST_DOUBT = 16  # launches for which what is known to be there is not doubted
 
@@ -87,7 +87,7 @@ class Placer:
                 self.ask_again(device, block)
 
     def decides(self, device: DeviceMemory) -> bool:
-        return self.settings.policy == CORRELATION and device.residency.under_pressure()
+        return self.now.decides and device.residency.under_pressure()
 
     def ask_again(self, device: DeviceMemory, block: UmBlock) -> None:
         """A prefetch of what is there does not wait for a copy of it."""
@@ -171,7 +171,7 @@ class Placer:
 
     def hold(self, accesses: list[Access], stream: int) -> None:
         """The launch at hand starts once its blocks are there."""
-        if self.settings.policy != CORRELATION:
+        if not self.now.decides:
             return
         until: dict[tuple[int, int], int] = {}  # by device and kind
         for access in accesses:

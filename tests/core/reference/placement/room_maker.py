@@ -53,7 +53,7 @@ class RoomMaker(ABC):
     def make_room(self, device: DeviceMemory, launch: int, urgency: Urgency, fetches: bool) -> Room:
         """For one more block for that launch, which has content or not."""
 
-    def evict_surplus(self, device: DeviceMemory) -> None:
+    def evict_surplus(self, device: DeviceMemory, *, all_may_leave: bool) -> None:
         """More is believed to be on the device than it holds."""
         return
 
@@ -157,9 +157,9 @@ class PreEviction(RoomMaker):
         ]:
             self.departures.evict(block, launch)
 
-    def evict_surplus(self, device: DeviceMemory) -> None:
+    def evict_surplus(self, device: DeviceMemory, *, all_may_leave: bool) -> None:
         while device.residency.used > device.residency.capacity:
-            victim = self.next_victim(device, self.now.launch, last_resort=False)
+            victim = self.next_victim(device, self.now.launch, last_resort=all_may_leave)
             if victim is None:
                 return
             self.departures.evict(victim, self.now.launch)

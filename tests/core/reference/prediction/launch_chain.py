@@ -198,7 +198,7 @@ class LaunchChain:
         return self.predictor.find(self.launches, execution) if self.launches else None
 
     def trusted(self) -> int:
-        return min(len(self.launches), TRUST * self.right_in_a_row)
+        return min(len(self.launches), self.prefetch_degree, TRUST * self.right_in_a_row)
 
     def forget(self) -> None:
         self.launches.clear()
