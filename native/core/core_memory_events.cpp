@@ -66,6 +66,10 @@ bool Core::on_program_advise(const deepum_program_event& event) {
   const bool sets = event.advice == DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION;
   if (sets || event.advice == DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION) {
     HostResidents::follow_program(blocks, sets && event.location < 0);
+    for (UmBlock& block : blocks) {
+      DeviceMemory& device = devices_.of(block);
+      device.order->pin(block, sets && event.location == static_cast<std::int32_t>(device.ordinal));
+    }
   }
   return true;
 }
@@ -148,15 +152,14 @@ void Core::on_moved(const deepum_moved_event& event) {
     return;
   }
   const deepum_command* const found = commands_.find(event.command);
-  if (found == nullptr ||
-      (refused && found->kind != DEEPUM_COMMAND_DISCARD && !recomputes(*found))) {
+  if (found == nullptr || (refused && found->kind != DEEPUM_COMMAND_DISCARD)) {
     return;
   }
   const deepum_command given = *found;
   const bool discard = given.kind == DEEPUM_COMMAND_DISCARD;
   statistics_.discards_undone += discard ? given.block_count : 0;
   if (refused) {
-    departures_.refuse(recomputes(given) ? Exit::kRecompute : Exit::kDiscard);
+    invalidation_.refused();
   }
   for (std::uint64_t i = given.first_block;
        i < std::uint64_t{given.first_block} + given.block_count; ++i) {
@@ -184,7 +187,7 @@ void Core::undo(const deepum_command& given, UmBlock& block, bool refused) {
     device.drop(block);
   } else if (moves.discard == given.id && given.kind == DEEPUM_COMMAND_DISCARD) {
     block.content.populated = true;  // as it was
-    if (block.content.dead && !refused && !recomputes(given)) {
+    if (block.content.dead && !refused) {
       invalidation_.failed();
     }
     if (!block.residency.resident && moves.discard > moves.in && moves.discard > moves.out) {

@@ -77,11 +77,6 @@ Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& ma
   }
 }
 
-void Core::add_rule(TransferRule& rule) {
-  departures_.add_first_rule(rule);
-  placer_.add_first_rule(rule);
-}
-
 std::uint64_t Core::process(const std::uint8_t* events, std::size_t bytes) {
   std::uint64_t last = 0;
   alignas(8) deepum_event_header header;

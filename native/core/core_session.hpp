@@ -49,9 +49,6 @@ class Core final : private ContentListener {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  // It comes before those of the core. The rule outlives it.
-  void add_rule(TransferRule& rule);
-
   // See core.h.
   std::uint64_t process(const std::uint8_t* events, std::size_t bytes);
   std::size_t take_commands(deepum_command* commands, std::size_t most) {

@@ -75,8 +75,6 @@ bool MoverRules::advance(Lane& lane) {
     const deepum_command command = lane.queue[0].command;
     if (off_ || !carried_out(command)) {
       give_up(lane, command, DEEPUM_MOVED_CANCELLED);
-    } else if (recomputes(command)) {
-      give_up(lane, command, DEEPUM_MOVED_REFUSED);
     } else if (discards ? !issue_discard(lane) : !issue(lane)) {
       return progress;
     }

@@ -26,8 +26,6 @@ constexpr deepum_direction direction_of(std::uint8_t kind) noexcept {
       return DEEPUM_DIRECTION_COLLAPSE;
     case DEEPUM_COMMAND_POPULATE:
       return DEEPUM_DIRECTION_POPULATE;
-    case DEEPUM_COMMAND_RECOMPUTE:
-      return DEEPUM_DIRECTION_RECOMPUTE;
     default:
       return DEEPUM_DIRECTION_IN;
   }
@@ -36,8 +34,8 @@ constexpr deepum_direction direction_of(std::uint8_t kind) noexcept {
 // The order in which a device's directions get on: what goes out makes the room for what comes in.
 inline constexpr std::array kDirectionOrder{DEEPUM_DIRECTION_DISCARD, DEEPUM_DIRECTION_DROP,
                                             DEEPUM_DIRECTION_OUT,     DEEPUM_DIRECTION_POPULATE,
-                                            DEEPUM_DIRECTION_IN,      DEEPUM_DIRECTION_RECOMPUTE,
-                                            DEEPUM_DIRECTION_COPY,    DEEPUM_DIRECTION_COLLAPSE};
+                                            DEEPUM_DIRECTION_IN,      DEEPUM_DIRECTION_COPY,
+                                            DEEPUM_DIRECTION_COLLAPSE};
 static_assert(kDirectionOrder.size() == DEEPUM_DIRECTIONS);
 
 // Content goes to the host, if it is not there: space is free after it, but for COPY.
@@ -48,7 +46,7 @@ constexpr bool takes_out(deepum_direction direction) noexcept {
 
 // A lane carries it out. HOLD is of a launch and not of memory.
 constexpr bool carried_out(const deepum_command& command) noexcept {
-  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_RECOMPUTE &&
+  return command.kind >= DEEPUM_COMMAND_PREFETCH && command.kind <= DEEPUM_COMMAND_POPULATE &&
          command.kind != DEEPUM_COMMAND_HOLD;
 }
 
@@ -124,24 +122,15 @@ constexpr bool moves(const deepum_command& command) noexcept {
 }
 
 // Directions that launches are held for.
-inline constexpr std::array kBringing{DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_POPULATE,
-                                      DEEPUM_DIRECTION_RECOMPUTE};
+inline constexpr std::array kBringing{DEEPUM_DIRECTION_IN, DEEPUM_DIRECTION_POPULATE};
 
 constexpr bool brings(int direction) noexcept {
-  return direction == DEEPUM_DIRECTION_IN || direction == DEEPUM_DIRECTION_POPULATE ||
-         direction == DEEPUM_DIRECTION_RECOMPUTE;
+  return direction == DEEPUM_DIRECTION_IN || direction == DEEPUM_DIRECTION_POPULATE;
 }
 
 // To the device.
 constexpr bool brings(const deepum_command& command) noexcept {
-  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE ||
-         command.kind == DEEPUM_COMMAND_RECOMPUTE;
-}
-
-// The program itself is to compute content again, now or later.
-constexpr bool recomputes(const deepum_command& command) noexcept {
-  return command.kind == DEEPUM_COMMAND_RECOMPUTE ||
-         (command.kind == DEEPUM_COMMAND_DISCARD && command.advice == DEEPUM_DISCARD_RECOMPUTABLE);
+  return command.kind == DEEPUM_COMMAND_PREFETCH || command.kind == DEEPUM_COMMAND_POPULATE;
 }
 
 constexpr bool only_waits(const deepum_command& command) noexcept {

@@ -198,7 +198,7 @@ enum deepum_moved_status {
   DEEPUM_MOVED_STALE = 1,  /* the allocation is gone */
   DEEPUM_MOVED_CANCELLED = 2,
   DEEPUM_MOVED_FAILED = 3, /* error holds the CUresult */
-  /* A discard or a recomputation: none like it will be carried out in this session any more. */
+  /* A discard: none will be carried out in this session any more. */
   DEEPUM_MOVED_REFUSED = 4
 };
 
@@ -268,10 +268,7 @@ enum deepum_command_kind {
   /* Unsets READ_MOSTLY, and the CPU's copy goes. */
   DEEPUM_COMMAND_COLLAPSE = 8,
   /* To the device, blocks without content: there is nothing to copy. */
-  DEEPUM_COMMAND_POPULATE = 9,
-  /* To the device without a copy: the program computes the content again. Refused: nothing in the
-     program can. */
-  DEEPUM_COMMAND_RECOMPUTE = 10
+  DEEPUM_COMMAND_POPULATE = 9
 };
 
 enum deepum_mem_advise { /* CUmem_advise */
@@ -289,12 +286,6 @@ enum deepum_hold_advice {
   DEEPUM_HOLD_BEHIND_OTHERS = 1
 };
 
-enum deepum_discard_advice {
-  /* The blocks are not dead, the program is to compute their content again before it is used
-     (RECOMPUTE). Refused: nothing in it can. */
-  DEEPUM_DISCARD_RECOMPUTABLE = 1
-};
-
 enum deepum_direction {
   DEEPUM_DIRECTION_IN = 0,       /* prefetch, advise */
   DEEPUM_DIRECTION_OUT = 1,      /* evict */
@@ -303,8 +294,7 @@ enum deepum_direction {
   DEEPUM_DIRECTION_COPY = 4,     /* copy out */
   DEEPUM_DIRECTION_COLLAPSE = 5, /* collapse */
   DEEPUM_DIRECTION_POPULATE = 6, /* populate */
-  DEEPUM_DIRECTION_RECOMPUTE = 7,
-  DEEPUM_DIRECTIONS = 8
+  DEEPUM_DIRECTIONS = 7
 };
 
 /* Commands of one direction and device are carried out in the order of their ids. A command starts
@@ -312,7 +302,7 @@ enum deepum_direction {
  *   - all work launched up to after_sequence on the streams of stream_mask has completed
  * (after_sequence 0: at once), and
  *   - the command after_move of another direction has completed (0: none).
- * A prefetch, population, recomputation or collapse of 0 blocks only waits, and with it all behind
+ * A prefetch, population or collapse of 0 blocks only waits, and with it all behind
  * it in its direction. Advice takes effect at once, unless it follows a command.
  */
 typedef struct deepum_command {

@@ -19,7 +19,6 @@ CASES = (
     *(f"order-alone-{name}" for name in ORDERS),
     *(f"order-in-a-core-{name}" for name in ORDERS),
     *(f"predictor-{name}" for name in ("history", "nothing", "tables")),
-    *("recomputation", "recomputation-refused"),
 )
 # Sources whose own names others have, too (deepum_alone in CMakeLists.txt).
 ALONE = ("pace_trial.cpp", "remote_trial.cpp")

@@ -117,35 +117,6 @@ CASE(discards_end_when_16_failed_in_a_row) {
          "discard: 32 of 0 lies before nothing", "no more discards by error 1",
          "32 refused with error 1");
   mover.backend.error = 0;
-  EXPECT(mover.round({discard(33, {0}), evict(34, {1})}), "33 refused",
-         "out: prefetch 1+1 to the CPU");
-}
-
-CASE(a_recomputation_is_refused_at_once) {
-  Mover mover;
-  mover.backend.launch(5);
-  EXPECT(mover.round({evict(1, {0}, {.launch = 5}),
-                      command(DEEPUM_COMMAND_RECOMPUTE, 2, {1}, {.launch = 5, .move = 1})}),
-         "want s0", "2 refused", "want s0");
-  CHECK(mover.rules.waiting() == 1);
-  mover.backend.mark();
-  EXPECT(mover.round(), "out: wait for s0@5", "out: prefetch 0+1 to the CPU", "out: record e1");
-}
-
-CASE(a_discard_of_what_is_to_be_recomputed_is_refused_at_once) {
-  Mover mover;
-  mover.backend.launch(5);
-  EXPECT(mover.round({advised(discard(1, {0}, {.launch = 5}), DEEPUM_DISCARD_RECOMPUTABLE)}),
-         "1 refused");
-}
-
-CASE(a_recomputation_is_refused_where_nothing_is_fetched) {
-  Mover mover({.devices = 1, .fetches = false});
-  EXPECT(mover.round({command(DEEPUM_COMMAND_RECOMPUTE, 1, {0})}), "1 refused");
-}
-
-CASE(what_follows_a_refused_command_goes) {
-  Mover mover;
-  EXPECT(mover.round({command(DEEPUM_COMMAND_RECOMPUTE, 1, {0}), prefetch(2, {1}, {.move = 1})}),
-         "1 refused", "in: prefetch 1+1 to device 0");
+  EXPECT(mover.round({discard(33, {0}), evict(34, {1}), prefetch(35, {2}, {.move = 33})}),
+         "33 refused", "out: prefetch 1+1 to the CPU", "in: prefetch 2+1 to device 0");
 }

@@ -190,8 +190,8 @@ class FakeBackend final : public deepum::mover::MoverBackend {
  private:
   static constexpr EventHandle kMarkers = 1u << 20, kMarkersOfStream = 1u << 10;
   static constexpr int kSlotShift = 40;
-  static constexpr std::array kNames{"in",   "out",      "discard",  "drop",
-                                     "copy", "collapse", "populate", "recompute"};
+  static constexpr std::array kNames{"in",   "out",      "discard", "drop",
+                                     "copy", "collapse", "populate"};
   struct Stream {
     std::uint64_t launched = 0;         // sequence of the last launch
     std::vector<std::uint64_t> marked;  // sequences

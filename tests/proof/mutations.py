@@ -161,11 +161,8 @@ MUTATIONS = (
     Mutation(
         "discard-not-after-moves",
         _CORE + "placement/departures.cpp",
-        (
-            "                  std::max(block.moves.in, block.moves.out)},\n                 "
-            "recomputable"
-        ),
-        "                  0},\n                 recomputable",
+        "                  std::max(block.moves.in, block.moves.out)});",
+        "                  0});",
         "that a discard waits for the block's moves",
         (
             "order for speed: a discard that overtakes a move of its block drops what nobody may "

@@ -32,7 +32,8 @@ class Invalidation final : public ContentListener, public TransferRule {
 
   // A graph was launched: its launches use memory that looks inactive.
   void graph_launched() { graphs_ = true; }
-  void exit_refused(Exit exit) override;
+  // The program's side never lets blocks leave by a discard.
+  void refused();
   // A discard of a dead block was not carried out: the content has to be copied. Another would most
   // likely fail as well.
   void failed();

@@ -62,9 +62,9 @@ void Departures::leave(UmBlock& block, Exit exit, LaunchIndex for_launch) {
     block.moves.evicted_for = for_launch;
   }
   const EventSequence last_use = block.moves.last_use;
-  const bool discards = exit == Exit::kDiscard || exit == Exit::kRecompute;
+  const bool discards = exit == Exit::kDiscard;
   if (discards) {
-    discard(block, exit == Exit::kRecompute);
+    discard(block);
     residency.give_space({block.moves.discard, true, std::max(block.content.died, last_use)});
   } else {
     note_streams(block);
@@ -87,18 +87,11 @@ void Departures::leave(UmBlock& block, Exit exit, LaunchIndex for_launch) {
 }
 
 // Behind all that was launched, on whatever stream, when the block died, and behind its moves.
-void Departures::discard(UmBlock& block, bool recomputable) {
+void Departures::discard(UmBlock& block) {
   commands_.move(DEEPUM_COMMAND_DISCARD, block,
                  {std::max(block.content.died, block.moves.last_use), used_streams_,
-                  std::max(block.moves.in, block.moves.out)},
-                 recomputable ? DEEPUM_DISCARD_RECOMPUTABLE : 0);
+                  std::max(block.moves.in, block.moves.out)});
   block.content.populated = false;
-}
-
-void Departures::refuse(Exit exit) {
-  for (TransferRule* const rule : rules_) {
-    rule->exit_refused(exit);
-  }
 }
 
 void Departures::note_streams(const UmBlock& victim) {

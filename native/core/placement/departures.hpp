@@ -19,7 +19,6 @@ class Departures {
              Devices& devices)
       : settings_(settings), now_(now), commands_(commands), devices_(devices) {}
   void add_rule(TransferRule& rule) { rules_.push_back(&rule); }
-  void add_first_rule(TransferRule& rule) { rules_.insert(rules_.begin(), &rule); }
 
   // The block leaves for that launch.
   void evict(UmBlock& block, LaunchIndex for_launch);
@@ -30,10 +29,8 @@ class Departures {
   void flush(LaunchIndex for_launch);
   bool any_copied() const;  // of those that were collected: its content is moved
 
-  // The content of a dead block is discarded, wherever it is; `recomputable`: of one that lives.
-  void discard(UmBlock& block, bool recomputable = false);
-  // The program's side never lets blocks leave in that way.
-  void refuse(Exit exit);
+  // The content of a dead block is discarded, wherever it is.
+  void discard(UmBlock& block);
   // A launch used that stream.
   void note_stream(std::uint32_t stream) { used_streams_ |= 1ull << stream; }
   // Whether evictions from the device wait for launches of that stream alone, as far as is known.

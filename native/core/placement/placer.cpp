@@ -139,8 +139,8 @@ bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
                    const Placement& placement) {
   const bool at_hand = placement.urgency == Urgency::kAtHand;
   const bool decide = decides() && device.residency.under_pressure();
-  const Entry entry = entry_of(device, block);
-  const bool fetches = entry == Entry::kPrefetch && block.content.populated;
+  const deepum_command_kind entry = entry_of(device, block);
+  const bool fetches = entry == DEEPUM_COMMAND_PREFETCH && block.content.populated;
   const UmBlock* outgoing = nullptr;
   if (decide) {
     if (placement.urgency == Urgency::kScheduled) {  // what the plan evicted has made the room
@@ -194,20 +194,13 @@ bool Placer::bring(DeviceMemory& device, UmBlock& block, SpanUse use_for,
 
 // A prefetch populates what has no content yet. The driver evicts in the order of what comes, which
 // is that of commands of one direction only.
-inline Entry Placer::entry_of(const DeviceMemory& device, const UmBlock& block) const {
-  for (const TransferRule* const rule : rules_) {
-    if (const std::optional<Entry> entry = rule->entry(block); entry.has_value()) {
-      return *entry;
-    }
-  }
-  return block.content.populated || device.driver_evicts() ? Entry::kPrefetch : Entry::kPopulate;
+inline deepum_command_kind Placer::entry_of(const DeviceMemory& device, const UmBlock& block) {
+  return block.content.populated || device.driver_evicts() ? DEEPUM_COMMAND_PREFETCH
+                                                           : DEEPUM_COMMAND_POPULATE;
 }
 
-void Placer::fetch(DeviceMemory& device, UmBlock& block, Entry entry, Space space,
+void Placer::fetch(DeviceMemory& device, UmBlock& block, deepum_command_kind kind, Space space,
                    const UmBlock* outgoing) {
-  const deepum_command_kind kind = entry == Entry::kPrefetch   ? DEEPUM_COMMAND_PREFETCH
-                                   : entry == Entry::kPopulate ? DEEPUM_COMMAND_POPULATE
-                                                               : DEEPUM_COMMAND_RECOMPUTE;
   commands_.fence(device.ordinal, kind,
                   std::max(block.moves.discard, space.discarded ? space.move : 0));
   const MoveId evicted = space.discarded ? 0 : space.move;

@@ -37,7 +37,6 @@ class Placer {
          CommandStream& commands, AddressSpace& memory, Devices& devices, Departures& departures,
          GrowthForecast& growth, RoomMaker& room);
   void add_rule(TransferRule& rule) { rules_.push_back(&rule); }
-  void add_first_rule(TransferRule& rule) { rules_.insert(rules_.begin(), &rule); }
 
   // False: there is no room for a launch ahead; to be tried again. A launch at hand that does not
   // fit runs all the same.
@@ -60,8 +59,8 @@ class Placer {
   static void note_use(DeviceMemory& device, UmBlock& block, const Placement& placement);
   bool drop_dead(DeviceMemory& device);
   bool bring(DeviceMemory& device, UmBlock& block, SpanUse use, const Placement& placement);
-  Entry entry_of(const DeviceMemory& device, const UmBlock& block) const;
-  void fetch(DeviceMemory& device, UmBlock& block, Entry entry, Space space,
+  static deepum_command_kind entry_of(const DeviceMemory& device, const UmBlock& block);
+  void fetch(DeviceMemory& device, UmBlock& block, deepum_command_kind kind, Space space,
              const UmBlock* outgoing);
 
   const deepum_core_settings& settings_;

@@ -12,7 +12,6 @@
 #include "events.hpp"
 #include "no_prediction.hpp"
 #include "random_order.hpp"
-#include "recompute_all.hpp"
 
 using namespace deepum::core;
 
@@ -192,76 +191,6 @@ std::vector<deepum_command> run(const deepum_core_settings& settings,
   return commands;
 }
 
-// A program that sweeps over more than the device has, under a rule by which blocks leave and come
-// by recomputation. `refuses`: as the mover does, as long as nothing in the program can compute
-// anything again.
-void recompute(bool refuses) {
-  constexpr std::uint32_t kLaunches = 24, kEach = 4, kCapacity = 40;
-  Core core(settings(DEEPUM_EVICT_FURTHEST_NEXT_USE));
-  RecomputeAll rule;
-  core.add_rule(rule);
-  Events events;
-  events.device(kCapacity);
-  events.allocate(0, kLaunches * kEach);
-  // By kind: of all commands, and of those of the last steps.
-  std::map<std::uint8_t, std::uint64_t> blocks, late;
-  std::set<std::uint64_t> dropped;  // now
-  for (int step = 0; step < 8; ++step) {
-    for (std::uint32_t i = 0; i < kLaunches; ++i) {
-      events.launch(100 + i, 0, i * kEach, kEach);
-      const std::uint64_t launch = events.sequence();
-      std::set<std::uint64_t> behind;  // of those that are dropped, behind this launch
-      for (bool more = true; more;) {
-        const std::vector<std::uint8_t> bytes = events.take();
-        core.process(bytes.data(), bytes.size());
-        more = false;
-        deepum_command command;
-        while (core.take_commands(&command, 1) == 1) {
-          blocks[command.kind] += command.block_count;
-          late[command.kind] += step > 3 ? command.block_count : 0;
-          const bool recomputable = command.kind == DEEPUM_COMMAND_DISCARD &&
-                                    command.advice == DEEPUM_DISCARD_RECOMPUTABLE;
-          // Nothing dies in this program.
-          CHECK(command.kind != DEEPUM_COMMAND_DISCARD || recomputable);
-          CHECK(!recomputable || command.after_sequence > 0);  // behind its last use
-          if (refuses && deepum::recomputes(command)) {
-            events.moved(command.id, DEEPUM_MOVED_REFUSED);
-            more = true;
-            continue;
-          }
-          for (std::uint64_t block = command.first_block;
-               block < std::uint64_t{command.first_block} + command.block_count; ++block) {
-            if (recomputable) {
-              CHECK(dropped.insert(block).second);
-              if (command.after_sequence == launch) {
-                behind.insert(block);
-              }
-            } else if (command.kind == DEEPUM_COMMAND_RECOMPUTE) {
-              CHECK(dropped.erase(block) == 1);
-            }
-          }
-        }
-      }
-      for (std::uint32_t block = i * kEach; block < (i + 1) * kEach; ++block) {
-        const std::uint32_t state = core.block_state(0, block);
-        CHECK((state & DEEPUM_BLOCK_POPULATED) != 0 || behind.contains(block));
-        CHECK(refuses || (state & DEEPUM_BLOCK_RESIDENT) != 0 || behind.contains(block));
-        CHECK(!dropped.contains(block) || behind.contains(block));
-      }
-      CHECK(core.statistics().resident_bytes <= kCapacity * kBlockBytes);
-    }
-  }
-  if (refuses) {
-    CHECK(blocks[DEEPUM_COMMAND_DISCARD] > 0);
-    CHECK(late[DEEPUM_COMMAND_DISCARD] == 0 && late[DEEPUM_COMMAND_RECOMPUTE] == 0);
-    CHECK(late[DEEPUM_COMMAND_EVICT] > 0 && late[DEEPUM_COMMAND_PREFETCH] > 0);
-  } else {
-    CHECK(late[DEEPUM_COMMAND_EVICT] == 0 && late[DEEPUM_COMMAND_PREFETCH] == 0);
-    CHECK(late[DEEPUM_COMMAND_RECOMPUTE] >= 4 * (kLaunches * kEach - kCapacity));
-    CHECK(core.statistics().holds > 0);
-  }
-}
-
 bool same(const std::vector<deepum_command>& a, const std::vector<deepum_command>& b) {
   return a.size() == b.size() &&
          std::memcmp(a.data(), b.data(), a.size() * sizeof(deepum_command)) == 0;
@@ -298,8 +227,6 @@ std::map<std::string, std::function<void()>> cases() {
       in_a_core(predictor.first, make_eviction_policy, predictor.second);
     };
   }
-  made["recomputation"] = [] { recompute(false); };
-  made["recomputation-refused"] = [] { recompute(true); };
   return made;
 }
 

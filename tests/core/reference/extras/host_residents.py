@@ -75,6 +75,7 @@ class HostResidents(ContentListener):
             may_advise
             and proven
             and not (block.stays_on_host or block.also_dense or block.advice_refused)
+            and not block.pinned
         )
 
     def map_tables(self, blocks: list[UmBlock]) -> None:
@@ -94,6 +95,7 @@ class HostResidents(ContentListener):
             block.mapped
             or block.advice_refused
             or block.stays_on_host
+            or block.pinned
             or block.dead
             or not block.populated
         ):
@@ -135,6 +137,7 @@ class HostResidents(ContentListener):
             or block.dead
             or block.mapped
             or block.sparse_uses
+            or block.pinned
         )
 
     @staticmethod
