@@ -38,6 +38,8 @@ RUNTIME = {
     "daemon": {"deepum", "configuration", "core", "statistics"},
     "client": {"deepum", "daemon"},
     "top": {"deepum", "client", "configuration", "daemon"},
+    "inside": {"deepum", "client", "daemon"},
+    "callbacks": {"inside"},
     "launcher": {"deepum", "configuration", "daemon", "statistics"},
     "doctor": {"deepum", "launcher"},
     "rematerialise": {"deepum"},
