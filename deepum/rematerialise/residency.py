@@ -102,6 +102,12 @@ class Residency:
             content.is_resident = False
             self.used -= content.bytes
 
+    def begin_step(self) -> None:
+        """The program begins anew what it did before. Draws do so as well: what repeats itself can
+        be foreseen, by what moves memory or places it.
+        """
+        self._evictable.restart()
+
     def elapse(self, nanoseconds: float) -> None:
         """The program computed."""
         self.clock += nanoseconds

@@ -41,12 +41,6 @@ class SoftEngine(Engine):
         self._priced.price = price
         self.budget = budget
 
-    def begin_step(self) -> None:
-        """The program begins anew what it did before. Draws do so as well: what repeats itself can
-        be foreseen, by what moves the rest.
-        """
-        self._evictable.restart()
-
     def add(self, content: Content) -> None:
         super().add(content)
         self._window.use(content.bytes, self.clock)

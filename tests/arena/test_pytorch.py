@@ -57,6 +57,12 @@ def test_a_training_follows_its_plan(run: Run) -> None:
     assert told["plan_load_bytes"] <= told["plan_bytes"] <= 1.01 * told["plan_load_bytes"]
 
 
+def test_a_training_that_recomputes_follows_its_plan(run: Run) -> None:
+    _, told = run("arena", "recomputing")
+    assert told["plans"] >= 1
+    assert told["planned"] >= 5 * told["plan_requests"]
+
+
 def test_a_shortage_is_the_error_that_programs_know(run: Run) -> None:
     found, told = run("arena", "shortage")
     assert found == "True\nlimited\n1048576 1048576\n" == run("caching", "shortage")[0]

@@ -83,6 +83,21 @@ def training() -> None:
     assert torch.cuda.max_memory_allocated() < peak
 
 
+def recomputing() -> None:
+    """Under a budget, what leaves and comes back repeats itself as well."""
+    import deepum
+    from deepum.workloads import images
+
+    job = images.resnet("cuda", 8, 96, 2, 2, 2, 2)
+    job.step()
+    torch.cuda.reset_peak_memory_stats()
+    job.step()
+    with deepum.remat(int(torch.cuda.max_memory_allocated() * 0.8), device="cuda") as remat:
+        for _ in range(14):
+            job.step()
+        assert remat.statistics().recomputed > 0
+
+
 def shortage() -> None:
     """PyTorch's own error, and the program goes on."""
     kept = torch.zeros(1 << 20, device="cuda")
@@ -128,7 +143,7 @@ def reported() -> None:
 
 
 if __name__ == "__main__":
-    cases = (random_programs, training, shortage, graph, late, reported)
+    cases = (random_programs, training, recomputing, shortage, graph, late, reported)
     {one.__name__: one for one in cases}[sys.argv[2]]()
     if ARENA:
         print(json.dumps(vars(arena.statistics())), file=sys.stderr)

@@ -15,6 +15,7 @@ from deepum.rematerialise.pytorch.compiler import CompilerNotice
 from deepum.rematerialise.pytorch.limits import Limit, StrictLimit
 from deepum.rematerialise.pytorch.memory import check_version, existing_tensors
 from deepum.rematerialise.pytorch.mode import Mode
+from deepum.rematerialise.pytorch.steps import Boundaries
 from deepum.rematerialise.pytorch.tracker import Tracker
 from deepum.sizes import parse_size
 
@@ -98,6 +99,7 @@ class Remat:
                 least = _bytes_of("smallest", smallest)
             self._limit = StrictLimit(size, named(heuristic), least, sampling)
         self._tracker: Tracker | None = None
+        self._steps: Boundaries | None = None  # of a program with a strict limit
         self._modes: list[Mode] = []
         self._accessors: Accessors | None = None
         self._compiler = CompilerNotice()
@@ -109,6 +111,8 @@ class Remat:
         if self._automatic is not None:
             self._automatic.begin(tracker)
         else:
+            self._steps = Boundaries(tracker.engine.begin_step)
+            self._steps.install()
             tracker.resume(existing_tensors())
         self._accessors = Accessors(tracker.expose)
         self._accessors.install()
@@ -123,6 +127,8 @@ class Remat:
         self._compiler.remove()
         if self._automatic is not None:
             self._automatic.end()
+        if self._steps is not None:
+            self._steps.remove()
         if self._accessors is not None:
             self._accessors.remove()
         if self._tracker is not None:
