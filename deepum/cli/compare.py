@@ -1,4 +1,4 @@
-"""`deepum compare`: a program on demand, under deepum and with unlimited memory, beside each other."""
+"""`deepum compare`: a program on demand, under deepum and with unlimited memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deepum.errors import EXIT_INTERRUPTED, DeepumError
 from deepum.launcher import child, compare
 from deepum.launcher.execute import say
 from deepum.launcher.launch import writable
-from deepum.statistics.comparison import Comparison, compared, conclusion, subject, table
+from deepum.statistics.comparison import Comparison, compared, conclusion, table
 
 _VERSION = 1  # of --json
 GROUPS = (
@@ -98,9 +98,7 @@ def _silent(_text: str) -> None:
 def _lines(told: Comparison) -> list[str]:
     head, rows = table(told)
     lines = [*aligned([head, *rows]), "", *conclusion(told), *told.remarks]
-    at = subject(told)
-    tries = told.outcomes[at].advice if at is not None else ()
-    return [*lines, *(f"try: {text}" for text in tries[:2])]
+    return [*lines, *(f"try: {text}" for text in told.outcomes[told.subject].advice[:2])]
 
 
 def _document(

@@ -28,8 +28,8 @@ OWN = ("policy", "stats", "record", "profile")
 
 @dataclass
 class Runs:
-    """Those that have ended well, by name with their statistics; `failed`: the one that did not, and
-    its wait status, None where somebody asked to end.
+    """Those that have ended well, by name with their statistics; `failed`: the one that did not,
+    and its wait status, None where somebody asked to end.
     """
 
     ended: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -55,7 +55,7 @@ def plans(
     values: Mapping[str, Value],
     environment: Mapping[str, str],
 ) -> list[tuple[str, Plan]]:
-    """A run for each policy; nothing has been started. Raises DeepumError for what cannot be run."""
+    """A run for each policy; nothing has been started. Raises DeepumError for what cannot run."""
     shared = {**values, **dict.fromkeys(OWN)}
     made = []
     for name in names or DEFAULT:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deepum.device import DEFAULT_MACHINE
 from deepum.errors import DeepumError
 from deepum.launcher import child
 from deepum.launcher.launch import Plan
+from deepum.sizes import format_size
 from deepum.statistics import collect
 from deepum.statistics import run as statistics
 from deepum.statistics.summary import summary
@@ -89,15 +91,28 @@ def execute(planned: Plan) -> int:
         except OSError as error:
             say(f"error: {planned.values['stats']}: {error.strerror}; the statistics are lost")
     if not quiet:
-        drawn = [
-            str(planned.values[name])
-            for name in ("stats", "record")
-            if planned.values[name] is not None and ran.report["processes"]
-        ]
-        written = [shown(path) for path in drawn if Path(path).is_file()]
-        for line in summary(ran.report, written, can_watch()):
+        for line in summary(ran.report, _drawn(planned), can_watch()):
             say(line)
     return child.end_like(ran.status)
+
+
+def _drawn(planned: Plan) -> list[str]:
+    """The arguments of `deepum report` for what the run has written: a recorded run is replayed
+    there, on the same machine.
+    """
+    values = planned.values
+    files = [
+        shown(str(values[name]))
+        for name in ("stats", "record")
+        if values[name] is not None and Path(str(values[name])).is_file()
+    ]
+    if not files or values["record"] is None:
+        return files
+    if (machine := planned.device.machine) not in (None, DEFAULT_MACHINE):
+        files += ["--machine", str(machine)]
+    if values["gpu_memory"] is not None and "," not in (memory := str(values["gpu_memory"])):
+        files += ["--gpu-memory", format_size(int(memory))]
+    return files
 
 
 def shown(path: str) -> str:

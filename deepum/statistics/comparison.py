@@ -8,9 +8,8 @@ from typing import Any
 
 from deepum.sizes import size
 from deepum.statistics.outcome import Outcome, outcome
-from deepum.statistics.verdict import Interval
+from deepum.statistics.verdict import ALIKE, Interval
 
-ON_DEMAND, UNLIMITED = "on-demand", "unlimited"
 _ALIKE = 0.02  # by which the kernels of a step may differ from run to run
 
 
@@ -32,10 +31,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`per`: what a row is of, `step` or `run`; `clock`: `virtual` or `real`; `remarks`: what a
-    reader has to know of the figures.
+    """`subject`: the row that is asked about; `per`: what a row is of, `step` or `run`; `clock`:
+    `virtual` or `real`; `remarks`: what a reader has to know of the figures.
     """
 
+    subject: int
     per: str
     clock: str
     rows: tuple[Row, ...]
@@ -43,10 +43,14 @@ class Comparison:
     remarks: tuple[str, ...]
 
 
-def compared(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Comparison:
-    """`runs`: names and statistics; of the names, `on-demand` and `unlimited` are what others are
-    compared with. Figures are of a step where each run has one of as many kernels, else of the
-    whole run.
+def compared(
+    runs: Sequence[tuple[str, Mapping[str, Any]]],
+    on_demand: str | None = "on-demand",
+    unlimited: str | None = "unlimited",
+) -> Comparison:
+    """`runs`: names and statistics, one at least; `on_demand`, `unlimited`: names of what the
+    others are compared with, the first of which is the subject. Figures are of a step where each
+    run has one of as many kernels, else of the whole run.
     """
     outcomes = [outcome(report) for _, report in runs]
     steps = [told.step for told in outcomes]
@@ -56,14 +60,17 @@ def compared(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> Comparison:
         and abs(step.kernels - steps[0].kernels) <= _ALIKE * steps[0].kernels
         for step in steps
     )
-    ms = {
+    ms: dict[str | None, float | None] = {
         name: _ms(told, per_step) for (name, _), told in zip(runs, outcomes, strict=True)
     }
+    names = [name for name, _ in runs]
     rows = tuple(
-        _row(name, told, per_step, ms) for (name, _), told in zip(runs, outcomes, strict=True)
+        _row(name, told, per_step, (ms[name], ms.get(on_demand), ms.get(unlimited)))
+        for (name, _), told in zip(runs, outcomes, strict=True)
     )
     simulated = all(told.run.simulated for told in outcomes)
     return Comparison(
+        next((at for at, name in enumerate(names) if name not in (on_demand, unlimited)), 0),
         "step" if per_step else "run",
         "virtual" if simulated else "real",
         rows,
@@ -82,9 +89,15 @@ def _ms(told: Outcome, per_step: bool) -> float | None:
     return told.seconds * 1e3 if told.seconds is not None else None
 
 
-def _row(name: str, told: Outcome, per_step: bool, ms: Mapping[str, float | None]) -> Row:
+def _row(
+    name: str,
+    told: Outcome,
+    per_step: bool,
+    times: tuple[float | None, float | None, float | None],
+) -> Row:
+    """`times`: its own, on demand, with unlimited memory."""
     took = _interval(told, per_step)
-    mine, paged, unlimited = ms[name], ms.get(ON_DEMAND), ms.get(UNLIMITED)
+    mine, paged, unlimited = times
     return Row(
         name,
         mine,
@@ -109,9 +122,7 @@ def _remarks(
         ]
     else:
         lacking = [
-            name
-            for (name, _), told in zip(runs, outcomes, strict=True)
-            if told.step is None
+            name for (name, _), told in zip(runs, outcomes, strict=True) if told.step is None
         ]
         why = f"{', '.join(lacking)} has no steps" if lacking else "steps differ from run to run"
         found.append(f"figures are of whole runs, warm-up included: {why} that can be compared")
@@ -134,7 +145,7 @@ def table(told: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         "of unlimited",
         "limit",
     )
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             row.name,
             _time(row.ms, told.per),
@@ -160,29 +171,19 @@ def _times(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f} x"
 
 
-def subject(told: Comparison) -> int | None:
-    """The run that is asked about: the first that neither only watches nor has unlimited memory."""
-    return next(
-        (at for at, row in enumerate(told.rows) if row.name not in (ON_DEMAND, UNLIMITED)), None
-    )
-
-
 def conclusion(told: Comparison) -> list[str]:
     """What it comes to, in sentences: how much faster, how far from unlimited memory."""
-    at = subject(told)
-    if at is None:
-        return []
-    row, lines = told.rows[at], []
-    if row.over_on_demand is not None:
+    row, lines = told.rows[told.subject], []
+    if row.over_on_demand is not None and len(told.rows) > 1:
         lines.append(faster(row.name, row.over_on_demand))
-    if row.of_unlimited is not None:
-        lines.append(f"with unlimited memory the {told.per} would take {1 / row.of_unlimited:.0%} of it")
+    if row.of_unlimited is not None and len(told.rows) > 1:
+        lines.append(f"with unlimited memory it would take {1 / row.of_unlimited:.0%} of its time")
     return lines
 
 
 def faster(name: str, ratio: float) -> str:
     """How much faster than on demand."""
-    if 0.98 <= ratio <= 1.02:
+    if ALIKE[0] <= ratio <= ALIKE[1]:
         return f"{name} is as fast as on-demand paging"
     if ratio < 1:
         return f"{name} is slower than on-demand paging: {1 / ratio:.2f} times its time"

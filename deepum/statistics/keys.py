@@ -9,8 +9,8 @@ KEYS: dict[str, str] = {
     "policy": "`on-demand`, `correlation` or `planned`",
     "prefetch_degree": "launches that the chain may run ahead",
     "ended": "how the program ended, in words: `exited with code 0`, `was ended by SIGKILL`",
-    "elapsed_s": "seconds from the program's start to its end, by the real clock; on the simulated "
-    "GPU they say what simulating took",
+    "elapsed_s": "seconds from the program's start to its end, by the real clock: on the simulated "
+    "GPU, what simulating took",
     "gpu_memory_bytes": "memory of the smallest GPU, or `--gpu-memory` where that is less",
     "gpu_time_s": (
         "seconds of GPU time until the last work completed, virtual; of several processes their "
@@ -24,9 +24,10 @@ KEYS: dict[str, str] = {
     "simulated GPU only",
     "steady_step": "the mean of the steps that repeat, as the waits of the process that took "
     "longest tell, without the first ones: three, or half of them where there are fewer than six. "
-    "As `last_step`, and `fault_batches`, `bytes_demand` of both; `steps` found, `mean_of` so many; "
-    "`iterations` of the launches in one of them, about: where it is 2, the program may wait at "
-    "every second step only; simulated GPU only",
+    "As `last_step`, with `fault_batches` and `bytes_demand` (docs/simulated-gpu.md); `steps`, how "
+    "many were found, `mean_of`, of how many it is the mean; `iterations` of the launches in one "
+    "of them, about: where it is 2, the program may wait at every second step only; simulated GPU "
+    "only",
     "iterations": "steps that were found in the launches, whole ones, of the process that made "
     "most; the first may be another than those that repeat, and is not counted then",
     "iteration_launches": "launches of a step, of the process that made most, as it was at the "
@@ -76,8 +77,8 @@ KEYS: dict[str, str] = {
     "peak_allocated_bytes": "most memory allocated at a time, in one process",
     "allocations_refused": "allocations that GPU and host memory together had no room for; what "
     "the program freed upon it (PyTorch empties its cache) may have made room",
-    "allocatable_bytes": "what a process can allocate at most, of the GPUs that it used and of host "
-    "memory (`--host-memory`); the least of all processes",
+    "allocatable_bytes": "what a process can allocate at most: of the GPUs that it used, and of "
+    "host memory (`--host-memory`); the least of all processes",
     "handles_refused": (
         "requests to share managed memory with other processes or devices that the driver "
         "refused; see sharing.md"

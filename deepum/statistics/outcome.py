@@ -9,7 +9,7 @@ from typing import Any
 
 from deepum.errors import DeepumError
 from deepum.statistics import verdict
-from deepum.statistics.verdict import Costs, Interval, Limit, Run
+from deepum.statistics.verdict import Advice, Costs, Interval, Limit, Run
 
 _NEAR = 0.95  # of what can be allocated
 # What left a simulated GPU, by prefetches and by the driver.
@@ -42,7 +42,7 @@ class Outcome:
     found: int
     fitting: tuple[bool | None, ...]
     limit: Limit
-    advice: tuple[str, ...]
+    advice: tuple[Advice, ...]
 
     @property
     def clock(self) -> str:
@@ -58,7 +58,8 @@ def outcome(report: Mapping[str, Any]) -> Outcome:
     fitting = tuple(
         None if memory is None else process_fits(process, memory) for process in report["processes"]
     )
-    found = max(report.get("iterations") or 0, step.steps if step is not None else 0)
+    # Earlier versions did not tell of iterations.
+    found = step.steps if step is not None else report.get("iterations") or 0
     run = Run(
         policy=str(report["policy"]),
         fits=None if None in fitting or not fitting else all(fitting),
@@ -66,8 +67,10 @@ def outcome(report: Mapping[str, Any]) -> Outcome:
         simulated=simulated,
         launches_over_capacity=report.get("launches_over_capacity") or 0,
         refused=report.get("allocations_refused") or 0,
-        refused_near=near_the_end(report),
+        nearly_full=near_the_end(report),
         recomputes=bool(report.get("remat")),
+        coverage=report["prefetch_coverage"] if report["bytes_prefetched"] else None,
+        failed=_failed(report),
     )
     limited = verdict.limit(
         step.interval if step is not None else whole, costs(str(report["device"]))
@@ -133,6 +136,11 @@ def costs(device: str) -> Costs | None:
             machine.fault_ns_per_byte / 1e9,
         )
     return None
+
+
+def _failed(report: Mapping[str, Any]) -> str | None:
+    ended = report.get("ended")  # earlier versions did not tell it
+    return ended if ended not in (None, "exited with code 0") else None
 
 
 def _seconds(report: Mapping[str, Any], simulated: bool) -> float | None:

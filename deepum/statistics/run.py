@@ -229,7 +229,9 @@ def _merge(
         if simulators
         else _most(cores, "peak_allocated_bytes"),
         "allocations_refused": _sum(reports.sessions, "allocations_refused"),
-        "allocatable_bytes": min(filter(None, _all(reports.sessions, "allocatable_bytes")), default=None),
+        "allocatable_bytes": min(
+            filter(None, _all(reports.sessions, "allocatable_bytes")), default=None
+        ),
         "handles_refused": _sum(reports.sessions, "handles_refused"),
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),

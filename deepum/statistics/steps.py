@@ -1,4 +1,6 @@
-"""A program's steps, as its waits tell: those behind work repeat, as many kernels apart as before."""
+"""A program's steps, as its waits tell: those behind work repeat, as many kernels apart as
+before.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,7 @@ def repeated_steps(timeline: Sequence[Mapping[str, Any]]) -> list[Step]:
 
 def _step(first: Mapping[str, Any], last: Mapping[str, Any]) -> Step:
     counts = [*_COUNTS, *(key for key in _ADDED_COUNTS if key in last)]
-    seconds: Step = {
-        name: float(last[key]) - float(first[key]) for name, key in _SECONDS.items()
-    }
+    seconds: Step = {name: float(last[key]) - float(first[key]) for name, key in _SECONDS.items()}
     return seconds | {key: int(last[key]) - int(first[key]) for key in counts}
 
 

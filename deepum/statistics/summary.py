@@ -10,7 +10,7 @@ from typing import Any
 
 from deepum.sizes import size
 from deepum.statistics.outcome import Outcome, outcome
-from deepum.statistics.verdict import LIMITS, Interval, Limit
+from deepum.statistics.verdict import EXPLAINED, NAMES, Interval, Limit
 
 _MOST_PROCESSES = 8  # that are told of one by one
 _MOST_WARNINGS = 4
@@ -20,7 +20,7 @@ _LOST = (Limit.FAULTS, Limit.LINK)
 def summary(
     report: Mapping[str, Any], written: Sequence[str] = (), can_watch: bool = False
 ) -> list[str]:
-    """The lines, without the prefix. `written`: files of this run that `deepum report` draws;
+    """The lines, without the prefix. `written`: arguments of `deepum report`, which draws the run;
     `can_watch`: there is `deepum top`.
     """
     remat, warnings = _remat(report), _warnings(report["warnings"])
@@ -73,7 +73,9 @@ def _cost(interval: Interval, limited: Limit) -> str:
     """What of the time was not computing."""
     what = "lost to memory" if limited in _LOST else "no kernel computed"
     lost = f"{interval.lost:.0%}"
-    return f"kernels computed for {interval.compute_s:.3f} s, {what}: {interval.lost_s:.3f} s ({lost})"
+    return (
+        f"kernels computed for {interval.compute_s:.3f} s, {what}: {interval.lost_s:.3f} s ({lost})"
+    )
 
 
 def _fits(report: Mapping[str, Any], told: Outcome) -> list[str]:
@@ -121,9 +123,11 @@ def _step(report: Mapping[str, Any], told: Outcome) -> list[str]:
 
 def _verdict(told: Outcome) -> list[str]:
     """What limits, and what to try."""
-    lines = [] if told.run.fits else [f"limit: {LIMITS[told.limit]}"]
+    lines = [] if told.run.fits else [f"limit: {NAMES[told.limit]}: {EXPLAINED[told.limit]}"]
     if told.limit is Limit.UNKNOWN and not told.run.simulated and not told.run.fits:
-        lines = ["time lost to memory: not known, since a real driver tells neither faults nor moves"]
+        lines = [
+            "time lost to memory: not known, since a real driver tells neither faults nor moves"
+        ]
     return [*lines, *(f"try: {text}" for text in told.advice[:2])]
 
 
@@ -193,7 +197,7 @@ def _of_process(process: Mapping[str, Any]) -> str:
 def _memory(report: Mapping[str, Any], told: Outcome) -> list[str]:
     """Where memory ran out, or was near it, and what was beyond what it should be."""
     lines = []
-    if told.run.refused or told.run.refused_near:
+    if told.run.refused or told.run.nearly_full:
         room = size(report["allocatable_bytes"])
         what = "GPU and host memory (--host-memory) together hold"
         lines.append(

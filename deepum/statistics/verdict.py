@@ -11,6 +11,10 @@ from enum import StrEnum
 LITTLE = 0.1
 # What explains this share of the time that was lost limits the run.
 EXPLAINS = 0.5
+# Times as fast as on demand between which a run is as fast as that.
+ALIKE = (0.98, 1.02)
+# Of what was needed, what has to have been prefetched.
+MOST, HALF = 0.9, 0.5
 # Steps from which deepum learns, before what it predicts is of use.
 LEARNING = 4
 
@@ -25,12 +29,19 @@ class Limit(StrEnum):
     UNKNOWN = "unknown"
 
 
-LIMITS = {
-    Limit.COMPUTE: "the kernels: memory takes less than a tenth of the time",
-    Limit.FAULTS: "page faults: kernels stand still until what they miss has come",
-    Limit.LINK: "the link to the host: what has to move takes longer than kernels hide",
-    Limit.IDLE: "neither link nor faults: the GPU waited for launches or for decisions",
+NAMES = {
+    Limit.COMPUTE: "the kernels",
+    Limit.FAULTS: "page faults",
+    Limit.LINK: "the link to the host",
+    Limit.IDLE: "neither link nor faults",
     Limit.UNKNOWN: "not known",
+}
+EXPLAINED = {
+    Limit.COMPUTE: "memory takes less than a tenth of the time",
+    Limit.FAULTS: "kernels stand still until what they miss has come",
+    Limit.LINK: "what has to move takes longer than kernels hide",
+    Limit.IDLE: "the GPU waited for launches or for decisions",
+    Limit.UNKNOWN: "nobody tells what the GPU did",
 }
 
 
@@ -85,8 +96,9 @@ class Costs:
 @dataclass(frozen=True)
 class Run:
     """What is known of a run beside its times. `fits`: nothing had to leave the GPU; None where
-    nobody knows. `steps`: found. `refused`: allocations that had no room. `simulated`: time is
-    virtual.
+    nobody knows. `steps`: found. `refused`: allocations that had no room; `nearly_full`: there was
+    hardly any left. `coverage`: of what was needed, what had been prefetched. `simulated`: time is
+    virtual. `failed`: how the program ended, where not well.
     """
 
     policy: str
@@ -95,8 +107,10 @@ class Run:
     simulated: bool
     launches_over_capacity: int = 0
     refused: int = 0
-    refused_near: bool = False
+    nearly_full: bool = False
     recomputes: bool = False
+    coverage: float | None = None
+    failed: str | None = None
 
 
 def limit(interval: Interval | None, costs: Costs | None) -> Limit:
@@ -116,44 +130,91 @@ def limit(interval: Interval | None, costs: Costs | None) -> Limit:
     return Limit.IDLE
 
 
-def advice(run: Run, limited: Limit) -> list[str]:
+@dataclass(frozen=True)
+class Advice:
+    """What to try, and why."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
+
+
+def advice(run: Run, limited: Limit) -> list[Advice]:
     """What to try, best first; nothing where nothing is to be done."""
     found = []
-    if run.refused or run.refused_near:
-        found.append("--host-memory SIZE, for more than the host's part is now")
+    if run.refused or run.nearly_full:
+        found.append(Advice("--host-memory SIZE", "more of the host's memory than it takes now"))
     if run.fits or limited is Limit.COMPUTE:
         return found
     if limited is Limit.UNKNOWN:
-        return [*found, "deepum compare -- COMMAND, which measures what memory costs"]
+        return [*found, Advice("deepum compare -- COMMAND", "it measures what memory costs")]
     if run.policy == "on-demand" and limited is not Limit.IDLE:
-        return [*found, "--policy correlation, the default: this run only watched"]
+        return [*found, Advice("--policy correlation", "the default; this run only watched")]
     if run.launches_over_capacity:
-        found.append(
-            "a smaller batch: single launches need more than the GPU has, and nothing helps there"
-        )
+        why = "single launches need more than the GPU has, where no policy helps"
+        found.append(Advice("a smaller batch", why))
     if limited is Limit.FAULTS:
         found.append(_of_faults(run))
     elif limited is Limit.LINK:
-        if not run.recomputes:
-            found.append(
-                "--remat SIZE, where it is eager PyTorch: to compute again instead of moving"
-            )
-        found.append("a smaller batch, or activation checkpointing: less has to move")
-        if run.policy != "planned" and run.steps >= LEARNING:
-            found.append("--policy planned, which plans the moves of a step")
+        found += _of_the_link(run)
     else:
-        found.append("the program's own waits and input: more memory would not make it faster")
+        why = "the GPU waited for the program rather than for memory"
+        found.append(Advice("the program's own waits and input", why))
     return found
 
 
-def _of_faults(run: Run) -> str:
+def _of_faults(run: Run) -> Advice:
     if run.steps == 0:
-        return (
-            "a part of the program that repeats: no steps were found, and only what came before "
-            "is predicted"
+        return Advice(
+            "a look at docs/programs.md",
+            "no steps were found, and what has not come before cannot be predicted",
         )
     if run.steps < LEARNING:
-        return "a longer run: the first steps are what deepum learns from; --profile FILE keeps it"
-    return (
-        "--record FILE, and deepum simulate on it: what other policies and cards would make of it"
+        return Advice("a longer run, with --profile FILE", "the first steps are learned from")
+    return Advice(
+        "--record FILE, then deepum simulate FILE", "it compares other policies and cards"
     )
+
+
+def _of_the_link(run: Run) -> list[Advice]:
+    found = []
+    if not run.recomputes:
+        why = "eager PyTorch computes again what would have to move"
+        found.append(Advice("--remat SIZE", why))
+    found.append(Advice("a smaller batch, or activation checkpointing", "less has to move"))
+    if run.policy != "planned" and run.steps >= LEARNING:
+        found.append(Advice("--policy planned", "the moves of a step are planned, and tried"))
+    return found
+
+
+def working(run: Run, gain: float | None) -> tuple[str, str]:
+    """Whether deepum does what it is for: a word or two, and why. `gain`: times as fast as on
+    demand, where that is known.
+    """
+    if run.failed is not None:
+        return "It failed", f"the program {run.failed}"
+    if run.fits:
+        return "Nothing to do", "all of the program's memory fits in the GPU's"
+    if run.policy == "on-demand":
+        return "It only watched", "with --policy on-demand nothing is prefetched"
+    if gain is not None and gain < ALIKE[0]:
+        return "No", "it is slower than on-demand paging"
+    if gain is not None and gain <= ALIKE[1]:
+        return "No gain", "it is as fast as on-demand paging"
+    if run.coverage is None:
+        return (
+            ("Yes", "it is faster than on-demand paging")
+            if gain
+            else (
+                "Not known",
+                "a real driver does not tell what was there in time"
+                if not run.simulated
+                else "nothing was moved to the GPU",
+            )
+        )
+    had = f"{run.coverage:.0%} of what was needed was there in time"
+    if run.coverage >= MOST:
+        return "Yes", had
+    return ("In part" if run.coverage >= HALF else "Hardly"), had
