@@ -85,9 +85,9 @@ def command(
     left = [other for other, _ in planned[len(runs.ended) + 1 :]]
     rest = f"; not run: {', '.join(left)}" if left else ""
     if status is None:
-        say(f"{name}: was interrupted{rest}")
+        say(f"run {name}: was interrupted{rest}")
         return EXIT_INTERRUPTED
-    say(f"{name}: the program {child.how_it_ended(status)}{rest}")
+    say(f"run {name}: the program {child.how_it_ended(status)}{rest}")
     return child.end_like(status)
 
 

@@ -80,6 +80,10 @@ class RunCommand(GroupedCommand):
                     f"{error.option_name}: is no option; set the environment variable "
                     f"{setting.variable}"
                 ) from None
+            if name in [setting.name for setting in OPTIONS]:
+                raise UsageError(
+                    f"{error.option_name}: is an option of `deepum run`; leave it out here"
+                ) from None
             raise
 
 

@@ -91,8 +91,13 @@ def run_all(planned: Sequence[tuple[str, Plan]], say: Callable[[str], None]) -> 
         if ran.status != 0 or ran.asked_to_end:
             runs.failed = (name, ran.status or None)
             return runs
-        told = outcome(ran.report)
-        took = f"{told.seconds:.3f} s, {told.clock}" if told.seconds is not None else "no GPU used"
-        say(f"[{number}/{len(planned)}] {name}: {took}")
+        say(f"[{number}/{len(planned)}] {name}: {_took(ran.report)}")
         runs.ended.append((name, ran.report))
     return runs
+
+
+def _took(report: Mapping[str, Any]) -> str:
+    if not report["processes"]:
+        return "no GPU used"
+    told = outcome(report)
+    return f"{told.seconds:.3f} s, {told.clock} time" if told.seconds is not None else "ended"

@@ -20,7 +20,7 @@ from deepum.launcher.launch import Plan
 from deepum.sizes import format_size
 from deepum.statistics import collect
 from deepum.statistics import run as statistics
-from deepum.statistics.summary import summary
+from deepum.statistics.summary import places, summary
 
 
 def say(text: str) -> None:
@@ -91,7 +91,8 @@ def execute(planned: Plan) -> int:
         except OSError as error:
             say(f"error: {planned.values['stats']}: {error.strerror}; the statistics are lost")
     if not quiet:
-        for line in summary(ran.report, _drawn(planned), can_watch()):
+        pointer = places(ran.report, _drawn(planned), can_watch())
+        for line in [*summary(ran.report), *pointer]:
             say(line)
     return child.end_like(ran.status)
 

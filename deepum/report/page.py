@@ -32,7 +32,7 @@ th, td { padding: 2px 12px 2px 0; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; white-space: normal; }
 td:nth-child(2):last-child { white-space: normal; }
 th { border-bottom: 1px solid #999; font-weight: normal; color: #555; }
-pre { background: #f6f6f6; padding: .6em 1em; overflow-x: auto; }
+pre { background: #f6f6f6; padding: .6em 1em; white-space: pre-wrap; overflow-wrap: anywhere; }
 p { max-width: 56em; }
 .chart, .table { overflow-x: auto; max-width: 100%; }
 .answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(250px, 1fr)); gap: 12px;

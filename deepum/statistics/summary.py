@@ -17,12 +17,8 @@ _MOST_WARNINGS = 4
 _LOST = (Limit.FAULTS, Limit.LINK)
 
 
-def summary(
-    report: Mapping[str, Any], written: Sequence[str] = (), can_watch: bool = False
-) -> list[str]:
-    """The lines, without the prefix. `written`: arguments of `deepum report`, which draws the run;
-    `can_watch`: there is `deepum top`.
-    """
+def summary(report: Mapping[str, Any]) -> list[str]:
+    """The lines, without the prefix."""
     remat, warnings = _remat(report), _warnings(report["warnings"])
     if not report["processes"]:
         ended = report.get("ended", "")
@@ -39,7 +35,6 @@ def summary(
         *_plans(report),
         *remat,
         *warnings,
-        *_next(written, told, can_watch),
     ]
 
 
@@ -84,6 +79,11 @@ def _fits(report: Mapping[str, Any], told: Outcome) -> list[str]:
     if memory is None or allocated is None or None in told.fitting:
         return []
     which = "it" if len(told.fitting) == 1 else "each process"
+    if told.run.fits and told.run.failed is not None:
+        return [
+            f"{which} fitted in GPU memory ({size(allocated)} of {size(memory)} at most) until the "
+            f"program {told.run.failed}"
+        ]
     if told.run.fits:
         return [
             f"{which} fits in GPU memory ({size(allocated)} of {size(memory)} at most): nothing "
@@ -229,18 +229,23 @@ def _memory(report: Mapping[str, Any], told: Outcome) -> list[str]:
     return lines
 
 
-def _next(written: Sequence[str], told: Outcome, can_watch: bool) -> list[str]:
-    """Where to look next."""
-    places = []
-    if written:
-        places.append(f"charts: deepum report {' '.join(map(shlex.quote, written))}")
-    if not told.run.fits:
-        if not written:
-            places.append("charts: --stats FILE, then deepum report FILE")
+def places(report: Mapping[str, Any], drawn: Sequence[str], can_watch: bool) -> list[str]:
+    """Where to look next, in a line, if it is worth one. `drawn`: arguments with which `deepum
+    report` draws the run; `can_watch`: there is `deepum top`.
+    """
+    if not report["processes"]:
+        return []
+    fits = outcome(report).run.fits
+    found = []
+    if drawn:
+        found.append(f"charts: deepum report {' '.join(map(shlex.quote, drawn))}")
+    if not fits:
+        if not drawn:
+            found.append("charts: --stats FILE, then deepum report FILE")
         if can_watch:
-            places.append("while it runs: deepum top")
-        places.append("these lines: docs/usage.md")
-    return [f"next: {'; '.join(places)}"] if places else []
+            found.append("while it runs: deepum top")
+        found.append("these lines: docs/usage.md")
+    return [f"next: {'; '.join(found)}"] if found else []
 
 
 def _remat(report: Mapping[str, Any]) -> list[str]:

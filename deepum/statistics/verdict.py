@@ -179,11 +179,16 @@ def _of_faults(run: Run) -> Advice:
 
 
 def _of_the_link(run: Run) -> list[Advice]:
-    found = []
-    if not run.recomputes:
-        why = "eager PyTorch computes again what would have to move"
-        found.append(Advice("--remat SIZE", why))
-    found.append(Advice("a smaller batch, or activation checkpointing", "less has to move"))
+    """Statistics do not tell of what the memory is: activations that are computed in each step, or
+    weights and the optimizer's state, which nothing brings back.
+    """
+    less = "a smaller batch, activation checkpointing" + (
+        "" if run.recomputes else ", --remat SIZE"
+    )
+    found = [
+        Advice(less, "less has to move, where activations are what does not fit"),
+        Advice("a larger batch", "more is computed for each byte, where weights do not fit"),
+    ]
     if run.policy != "planned" and run.steps >= LEARNING:
         found.append(Advice("--policy planned", "the moves of a step are planned, and tried"))
     return found

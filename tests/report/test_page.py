@@ -89,8 +89,8 @@ def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Pat
     assert re.findall(r'class="question">(.*?)</p><strong>(.*?)</strong>', answers) == [
         ("Is it working?", "Yes"),
         ("How much faster is it?", f"{gain(html):.2f} x"),
-        ("What is the limit?", "The link to the host"),
-        ("What to try next?", "--remat SIZE"),
+        ("What is the limit?", "The kernels"),
+        ("What to try next?", "Nothing"),
     ]
     assert re.search(
         r"<li>training on a100-40gb-g10, 192.0 MiB: \d+\.\d ms a step under deepum, \d\.\d\d times as fast as on-demand",

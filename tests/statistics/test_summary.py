@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from reports import FAULTS, FITS, GIB, KERNELS, LINK, merged, run, session, simulator, timeline
 
-from deepum.statistics.summary import summary
+from deepum.statistics.summary import places, summary
 
 
 def line(lines: list[str], begins: str) -> str:
@@ -70,13 +70,22 @@ def test_what_does_not_fit_is_told_with_what_it_cost() -> None:
     )
     assert line(lines, "limit: the link to the host: ")
     assert [one.split(":")[1] for one in lines if one.startswith("try")] == [
-        " --remat SIZE",
-        " a smaller batch, or activation checkpointing",
+        " a smaller batch, activation checkpointing, --remat SIZE",
+        " a larger batch",
     ]
     assert line(
         lines, "in all 0 faults, 4.0 GiB to the GPU, 4.0 GiB back; prefetched 4.0 GiB, 100%"
     )
     assert len(lines) <= 10
+
+
+def test_of_a_program_that_failed_not_all_is_said_to_be_well() -> None:
+    fitting = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
+    told = run(FITS, **fitting) | {"ended": "exited with code 1"}
+    (line,) = summary(told)
+    assert line.endswith(
+        "it fitted in GPU memory (1.0 GiB of 16.0 GiB at most) until the program exited with code 1"
+    )
 
 
 def test_a_run_on_demand_only_watched() -> None:
@@ -148,14 +157,15 @@ def test_the_setting_that_gives_more_memory_is_named(refused: int) -> None:
 
 
 def test_where_to_look_next_is_a_command() -> None:
-    (told,) = [one for one in summary(run(LINK), ["a b.json"], True) if one.startswith("next")]
-    assert told == (
+    assert places(run(LINK), ["a b.json"], True) == [
         "next: charts: deepum report 'a b.json'; while it runs: deepum top; these lines: "
         "docs/usage.md"
-    )
-    assert "--stats FILE, then deepum report FILE" in summary(run(LINK))[-1]
+    ]
+    (told,) = places(run(LINK), [], False)
+    assert told.startswith("next: charts: --stats FILE, then deepum report FILE; these lines")
     fitting = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
-    assert summary(run(FITS, **fitting), ["a.json"])[-1] == "next: charts: deepum report a.json"
+    assert places(run(FITS, **fitting), ["a.json"], True) == ["next: charts: deepum report a.json"]
+    assert places(run(FITS, **fitting), [], True) == places(merged([], []), [], True) == []
 
 
 def test_a_program_without_a_gpu_says_how_it_ended() -> None:

@@ -68,6 +68,7 @@ def test_on_a_machine_that_nobody_knows_only_the_kernels_can_be_told() -> None:
 
 
 RUN = Run(policy="correlation", fits=False, steps=9, simulated=True)
+LESS = "a smaller batch, activation checkpointing, --remat SIZE"
 CASES: list[tuple[Run, Limit, list[str]]] = [
     (replace(RUN, fits=True), Limit.LINK, []),
     (RUN, Limit.COMPUTE, []),
@@ -85,20 +86,12 @@ CASES: list[tuple[Run, Limit, list[str]]] = [
         Limit.FAULTS,
         ["a smaller batch", "--record FILE, then deepum simulate FILE"],
     ),
-    (
-        RUN,
-        Limit.LINK,
-        ["--remat SIZE", "a smaller batch, or activation checkpointing", "--policy planned"],
-    ),
+    (RUN, Limit.LINK, [LESS, "a larger batch", "--policy planned"]),
+    (replace(RUN, steps=3), Limit.LINK, [LESS, "a larger batch"]),
     (
         replace(RUN, recomputes=True, policy="planned"),
         Limit.LINK,
-        ["a smaller batch, or activation checkpointing"],
-    ),
-    (
-        replace(RUN, steps=3),
-        Limit.LINK,
-        ["--remat SIZE", "a smaller batch, or activation checkpointing"],
+        ["a smaller batch, activation checkpointing", "a larger batch"],
     ),
     (RUN, Limit.IDLE, ["the program's own waits and input"]),
 ]
