@@ -104,7 +104,7 @@ def merged(
     return merge(reports, device, settings, [], cards, ended, 12.5)
 
 
-def run(points: list[dict[str, Any]], policy: str = "correlation", **changed: Any) -> Any:
+def run(points: list[dict[str, Any]], *, policy: str = "correlation", **changed: Any) -> Any:
     """Statistics of one process on the simulated GPU, which counts a kernel for each launch."""
     kernels = points[-1]["kernels"]
     core = {"launches": kernels, "iterations": len(points) - 2, "iteration_launches": KERNELS}

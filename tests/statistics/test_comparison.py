@@ -9,7 +9,7 @@ from reports import FAULTS, FITS, GIB, KERNELS, LINK, merged, run, session, time
 
 from deepum.statistics.comparison import compared, conclusion, table
 
-FITTING = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
+FITTING: dict[str, Any] = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
 
 
 def three() -> list[tuple[str, dict[str, Any]]]:

@@ -49,7 +49,7 @@ def test_on_a_real_gpu_nothing_is_said_to_have_moved() -> None:
 
 
 def test_what_fits_is_one_line() -> None:
-    fitting = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
+    fitting: dict[str, Any] = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
     assert summary(run(FITS, **fitting)) == [
         f"sim:v100-16gb, correlation: {8 * KERNELS} kernels in 0.240 s of virtual GPU time; it "
         f"fits in GPU memory (1.0 GiB of 16.0 GiB at most): nothing had to be moved, nothing is "
@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_told_with_what_it_cost() -> None:
 
 
 def test_of_a_program_that_failed_not_all_is_said_to_be_well() -> None:
-    fitting = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
+    fitting: dict[str, Any] = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
     told = run(FITS, **fitting) | {"ended": "exited with code 1"}
     (line,) = summary(told)
     assert line.endswith(
@@ -163,7 +163,7 @@ def test_where_to_look_next_is_a_command() -> None:
     ]
     (told,) = places(run(LINK), [], False)
     assert told.startswith("next: charts: --stats FILE, then deepum report FILE; these lines")
-    fitting = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
+    fitting: dict[str, Any] = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
     assert places(run(FITS, **fitting), ["a.json"], True) == ["next: charts: deepum report a.json"]
     assert places(run(FITS, **fitting), [], True) == places(merged([], []), [], True) == []
 
