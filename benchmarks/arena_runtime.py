@@ -64,6 +64,18 @@ def _t5(batch: Callable[[int], int], evaluates: bool = False) -> Callable[[], Jo
     return Steps
 
 
+def _within(text: str, budget: str) -> Callable[[], Job]:
+    """A named workload whose tensors are kept below a budget by `deepum.remat` throughout."""
+
+    def build() -> Job:
+        import deepum
+
+        deepum.remat(budget, device="cuda").__enter__()
+        return _named(text)()
+
+    return build
+
+
 @dataclass(frozen=True)
 class Program:
     """build: makes it on the GPU. steps: how many are taken."""
@@ -77,6 +89,10 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
         "resnet50": Program(
             _named("resnet152:batch=96,image=224,stage1=3,stage2=4,stage3=6,stage4=3")
         ),
+        "resnet50-remat": Program(
+            _within("resnet152:batch=192,image=224,stage1=3,stage2=4,stage3=6,stage4=3", "8GiB")
+        ),
+        "gpt2-small-remat": Program(_within("gpt2-small:batch=8", "8GiB")),
         "resnet152": Program(_named("resnet152:batch=64")),
         "mobilenet": Program(_named("mobilenet:batch=128")),
         "bert-base": Program(_named("bert-base:batch=24")),

@@ -152,8 +152,8 @@ def _count_by_arena(torch: Any) -> None:
     def reset(device: Any = None) -> None:
         reset_peaks(number(device))
 
-    memory.memory_stats_as_nested_dict = nested
     for module in (memory, torch.cuda):
+        module.memory_stats_as_nested_dict = nested
         module.reset_peak_memory_stats = reset
 
 

@@ -66,6 +66,10 @@ bool Core::on_program_advise(const deepum_program_event& event) {
   const bool sets = event.advice == DEEPUM_MEM_ADVISE_SET_PREFERRED_LOCATION;
   if (sets || event.advice == DEEPUM_MEM_ADVISE_UNSET_PREFERRED_LOCATION) {
     HostResidents::follow_program(blocks, sets && event.location < 0);
+    for (UmBlock& block : blocks) {
+      DeviceMemory& device = devices_.of(block);
+      device.order->pin(block, sets && event.location == static_cast<std::int32_t>(device.ordinal));
+    }
   }
   return true;
 }

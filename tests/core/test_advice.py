@@ -65,6 +65,13 @@ def test_what_is_on_the_device_stays_and_is_not_asked_for_again() -> None:
     assert program.core.statistics().bytes_prefetched_again == 0
 
 
+def test_a_table_that_the_program_prefers_on_the_device_goes_there() -> None:
+    program = Program()
+    program.writer.program_advise(TABLE, 0, SET_PREFERRED_LOCATION)
+    assert advice(program.gather(5)) == []
+    assert program.core.statistics().remote_bytes == 0
+
+
 def test_what_it_leaves_is_the_others() -> None:
     program = Program()
     program.gather(2)

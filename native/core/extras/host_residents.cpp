@@ -58,7 +58,7 @@ bool HostResidents::changes(UmBlock& block, bool sparse, bool advises) {
       std::min<std::uint32_t>(parameters_.proven_sparse, std::numeric_limits<std::uint8_t>::max()));
   on_host.sparse_uses += on_host.sparse_uses < proven ? 1 : 0;
   return advises && on_host.sparse_uses == proven && !on_host.stays() && !on_host.also_dense &&
-         !on_host.refused;
+         !on_host.refused && !block.order.pinned;
 }
 
 void HostResidents::apply(UmBlock& block, bool sparse, bool changed) {
@@ -107,8 +107,8 @@ void HostResidents::map_tables(std::span<UmBlock> blocks) {
 
 bool HostResidents::may_map(const UmBlock& block) const {
   return !block.on_host.mapped && !block.on_host.refused && !block.on_host.stays() &&
-         block.content.populated && !block.content.dead && now_.iteration > 0 &&
-         now_.launch - block.content.filled > now_.iteration;
+         !block.order.pinned && block.content.populated && !block.content.dead &&
+         now_.iteration > 0 && now_.launch - block.content.filled > now_.iteration;
 }
 
 // A place that the program prefers on the host stays there: kernels read it over the link, by the
@@ -152,7 +152,7 @@ void HostResidents::forget_advice(UmBlock& block) {
 
 bool HostResidents::may_stay_as_group(const UmBlock& block) const {
   return !block.on_host.stays() && !block.on_host.refused && !block.content.dead &&
-         !block.on_host.mapped && block.on_host.sparse_uses == 0;
+         !block.on_host.mapped && block.on_host.sparse_uses == 0 && !block.order.pinned;
 }
 
 void HostResidents::set_of_group(UmBlock& block, bool on_host) {

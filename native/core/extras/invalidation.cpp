@@ -6,6 +6,7 @@ namespace deepum::core {
 
 // What the host holds of a dead block would be copied when its place is used again.
 void Invalidation::content_died(UmBlock& block, bool) {
+  block.order.pinned &= block.residency.resident;
   if (block.residency.resident) {
     devices_.of(block).order->content_died(block, drops_dead());
   } else if (block.content.populated && discardable(block)) {

@@ -19,7 +19,8 @@ enum class BlockPlace : std::uint8_t {
   kCoolingDown,     // used so lately that its space would come late
   kExpected,        // by a launch still to come
   kExpectedClean,   // likewise, and the host holds the same content
-  kDead             // its content is not needed: it leaves before all others, without a copy
+  kDead,            // its content is not needed: it leaves before all others, without a copy
+  kPinned           // the program prefers it on the device: it leaves behind all others
 };
 
 struct UmBlock {
@@ -77,6 +78,7 @@ struct UmBlock {
     UmBlock* after = nullptr;
     BlockPlace place = BlockPlace::kEvictable;
     bool prefetched = false;     // for a launch to come, and not used since
+    bool pinned = false;         // the program prefers it on the device
     LaunchIndex launch = 0;      // its last use, or the next one where a launch expects it
     LaunchIndex afterwards = 0;  // launch that is expected to use it after that; 0: none is known
     std::uint64_t migrations_at_use = 0;  // its device's count of migrations at its last use

@@ -56,8 +56,35 @@ class EvictionPolicy {
   void content_died(UmBlock& block, bool drops);
   // Dead blocks are victims like all others from now on.
   void keep_dead();
+  // The program prefers it on the device, or does not any longer: a pinned block is not subject to
+  // the order, and leaves where nothing else is left, until its content dies.
+  void pin(UmBlock& block, bool pinned);
   // It was fetched for a launch to come, which is expected to use it.
   void mark_prefetched(UmBlock& block);
+  // The launch at hand uses it.
+  void used(UmBlock& block) {
+    if (!is_pinned(block)) {
+      apply_use(block);
+    }
+  }
+  // The program brought it, or handed it out: it will use it.
+  void will_be_used(UmBlock& block) {
+    if (!is_pinned(block)) {
+      apply_prospect(block);
+    }
+  }
+  // Launch number `by` is expected to use it.
+  void expected(UmBlock& block, LaunchIndex by) {
+    if (!is_pinned(block)) {
+      apply_expectation(block, by);
+    }
+  }
+  // The same for a launch that is not placed yet, and may be iterations away.
+  void expected_one_day(UmBlock& block, LaunchIndex by) {
+    if (!is_pinned(block)) {
+      apply_distant_expectation(block, by);
+    }
+  }
   // The block that leaves next.
   Victim victim(const VictimQuery& query);
 
@@ -77,14 +104,6 @@ class EvictionPolicy {
     }
   }
 
-  // The launch at hand uses it.
-  virtual void used(UmBlock&) {}
-  // The program brought it, or handed it out: it will use it.
-  virtual void will_be_used(UmBlock& block);
-  // Launch number `by` is expected to use it.
-  virtual void expected(UmBlock&, LaunchIndex) {}
-  // The same for a launch that is not placed yet, and may be iterations away.
-  virtual void expected_one_day(UmBlock& block, LaunchIndex by) { expected(block, by); }
   // `residency.clean` changed: the host holds the same content, or does not any longer.
   virtual void clean_changed(UmBlock&) {}
   // `residency.migrated` is about to rise, and has risen.
@@ -107,6 +126,13 @@ class EvictionPolicy {
   virtual void for_each_expected_after(LaunchIndex, const std::function<void(UmBlock&)>&) {}
 
  protected:
+  // What the order makes of the events above.
+  virtual void apply_use(UmBlock&) {}
+  virtual void apply_prospect(UmBlock& block);
+  virtual void apply_expectation(UmBlock&, LaunchIndex) {}
+  virtual void apply_distant_expectation(UmBlock& block, LaunchIndex by) {
+    apply_expectation(block, by);
+  }
   // A living block is subject to the order, or is not any longer.
   virtual void insert(UmBlock& block) = 0;
   virtual void remove(UmBlock& block) = 0;
@@ -127,7 +153,7 @@ class EvictionPolicy {
   void note_use(UmBlock& block) const {
     block.order.migrations_at_use = view_.residency.migrations();
   }
-  // Takes it out of the dead blocks or out of the order.
+  // Takes it out of the dead blocks, the pinned ones or the order.
   void take_out(UmBlock& block);
   bool free_to_leave(const UmBlock& block, const VictimQuery& query) const {
     ++view_.operations;
@@ -137,8 +163,13 @@ class EvictionPolicy {
   const ResidencyBelief& residency() const { return view_.residency; }
 
  private:
+  static bool is_pinned(const UmBlock& block) { return block.order.place == BlockPlace::kPinned; }
+  // Into the order, or among the pinned.
+  void enter(UmBlock& block);
+
   View view_;
-  BlockList dead_;  // the first to die first
+  BlockList dead_;    // the first to die first
+  BlockList pinned_;  // the first to arrive, or to be pinned, first
   std::uint64_t prefetched_ = 0;
 };
 

@@ -27,6 +27,7 @@ inline void ListedPolicy::append(UmBlock& block, BlockPlace place) {
       expected_clean_.add(block);
       return;
     case BlockPlace::kDead:
+    case BlockPlace::kPinned:
       return;  // those are the base's
   }
 }
@@ -48,6 +49,7 @@ inline void ListedPolicy::take_from_list(UmBlock& block) {
       clear_prefetched(block);
       return;
     case BlockPlace::kDead:
+    case BlockPlace::kPinned:
       return;
   }
 }
@@ -80,7 +82,7 @@ void ListedPolicy::expectation_ended(UmBlock& block) {
   }
 }
 
-void ListedPolicy::expected(UmBlock& block, LaunchIndex by) {
+void ListedPolicy::apply_expectation(UmBlock& block, LaunchIndex by) {
   if (!is_expected(block)) {
     block.order.afterwards = 0;
     put(block, BlockPlace::kExpected, by);

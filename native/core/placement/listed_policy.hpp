@@ -13,7 +13,6 @@ namespace deepum::core {
 class ListedPolicy : public EvictionPolicy {
  public:
   std::uint64_t expected_blocks() const override { return expected_.size(); }
-  void expected(UmBlock& block, LaunchIndex by) override;
   void launch_passed() override;
   UmBlock* first() override;
   UmBlock* needed_after(LaunchIndex launch, LaunchIndex known_until) override;
@@ -47,6 +46,7 @@ class ListedPolicy : public EvictionPolicy {
   template <typename Wanted>
   UmBlock* first_evictable(Wanted wanted) const;
 
+  void apply_expectation(UmBlock& block, LaunchIndex by) override;
   void insert(UmBlock& block) override;
   void remove(UmBlock& block) final;
   void expectation_ended(UmBlock& block) override;

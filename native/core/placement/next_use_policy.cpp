@@ -22,7 +22,7 @@ void NextUsePolicy::cool_down(UmBlock& block) {
   put(block, BlockPlace::kCoolingDown, now().launch);
 }
 
-void NextUsePolicy::used(UmBlock& block) {
+void NextUsePolicy::apply_use(UmBlock& block) {
   const LaunchIndex launch = now().launch;
   const LaunchIndex foreseen = is_expected(block) && block.order.launch > launch
                                    ? block.order.launch
@@ -31,18 +31,18 @@ void NextUsePolicy::used(UmBlock& block) {
   block.order.afterwards = foreseen > launch ? foreseen : 0;
 }
 
-void NextUsePolicy::expected(UmBlock& block, LaunchIndex by) {
+void NextUsePolicy::apply_expectation(UmBlock& block, LaunchIndex by) {
   if (block.order.place == BlockPlace::kCoolingDown) {
     block.order.afterwards =
         block.order.afterwards <= now().launch ? by : std::min(block.order.afterwards, by);
   } else {
-    ListedPolicy::expected(block, by);
+    ListedPolicy::apply_expectation(block, by);
   }
 }
 
-void NextUsePolicy::expected_one_day(UmBlock& block, LaunchIndex by) {
+void NextUsePolicy::apply_distant_expectation(UmBlock& block, LaunchIndex by) {
   if (!is_evictable(block) || !missed(block)) {
-    NextUsePolicy::expected(block, by);
+    NextUsePolicy::apply_expectation(block, by);
   }
 }
 

@@ -12,13 +12,13 @@ class NextUsePolicy final : public ListedPolicy {
   // `launch_queue`: launches that the driver lets the host be ahead of the GPU.
   NextUsePolicy(std::uint64_t launch_queue, const deepum_order_parameters& parameters, View view);
 
-  void used(UmBlock& block) override;
-  void will_be_used(UmBlock& block) override { cool_down(block); }
-  void expected(UmBlock& block, LaunchIndex by) override;
   void clean_changed(UmBlock& block) override;
-  void expected_one_day(UmBlock& block, LaunchIndex by) override;
 
  protected:
+  void apply_use(UmBlock& block) override;
+  void apply_prospect(UmBlock& block) override { cool_down(block); }
+  void apply_expectation(UmBlock& block, LaunchIndex by) override;
+  void apply_distant_expectation(UmBlock& block, LaunchIndex by) override;
   Victim choose(const VictimQuery& query) override;
   void settle() override;
 

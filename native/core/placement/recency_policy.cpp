@@ -16,7 +16,7 @@ bool RecencyPolicy::came_before(const UmBlock& block, const UmBlock& other) cons
                        : ListedPolicy::came_before(block, other);
 }
 
-void RecencyPolicy::used(UmBlock& block) {
+void RecencyPolicy::apply_use(UmBlock& block) {
   const LaunchIndex launch = now().launch;
   note_use(block);
   if (block.order.place == BlockPlace::kExpected && block.order.launch > launch) {

@@ -13,13 +13,13 @@ class RecencyPolicy final : public ListedPolicy {
   RecencyPolicy(bool by_migration, std::size_t prefetch_degree,
                 const deepum_order_parameters& parameters, View view);
 
-  void used(UmBlock& block) override;
   void clean_changed(UmBlock& block) override;
   void before_renewal(UmBlock& block) override;
   void renewed(UmBlock& block) override;
   void prediction_failed() override;
 
  protected:
+  void apply_use(UmBlock& block) override;
   Victim choose(const VictimQuery& query) override;
   bool came_before(const UmBlock& block, const UmBlock& other) const override;
 

@@ -308,6 +308,8 @@ class Reference(ContentListener):
             if event.kind == "program_advise":
                 if event.advice in (3, 4):  # preferred location: set, unset
                     block.by_program = event.advice == 3 and event.location < 0
+                    here = event.advice == 3 and event.location == allocation.device
+                    device.order.pin(block, here)
             elif event.location < 0 and block.resident:
                 device.residency.end_filling()
                 device.drop(block)

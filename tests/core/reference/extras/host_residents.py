@@ -79,6 +79,7 @@ class HostResidents(ContentListener):
             may_advise
             and proven
             and not (block.stays_on_host or block.also_dense or block.advice_refused)
+            and not block.pinned
         )
 
     def map_tables(self, blocks: list[UmBlock]) -> None:
@@ -98,6 +99,7 @@ class HostResidents(ContentListener):
             block.mapped
             or block.advice_refused
             or block.stays_on_host
+            or block.pinned
             or block.dead
             or not block.populated
         ):
@@ -139,6 +141,7 @@ class HostResidents(ContentListener):
             or block.dead
             or block.mapped
             or block.sparse_uses
+            or block.pinned
         )
 
     @staticmethod

@@ -50,6 +50,7 @@ class Invalidation(ContentListener, TransferRule):
         return Exit.DISCARD if self.discardable(block) else None
 
     def content_died(self, block: UmBlock, died_now: bool) -> None:
+        block.pinned = block.pinned and block.resident
         if block.resident:
             self.devices.of(block).order.content_died(block, self.drops_dead())
         elif block.populated and self.discardable(block):

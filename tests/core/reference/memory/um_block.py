@@ -75,6 +75,7 @@ class Place(Enum):
     EXPECTED = 3  # by a launch to come
     EXPECTED_CLEAN = 4  # likewise, and the host has the same content
     DEAD = 5  # inactive PyTorch memory, with invalidation
+    PINNED = 6  # the program prefers it on the device
 
 
 @dataclass(eq=False)
@@ -117,6 +118,7 @@ class UmBlock:
     # EvictionPolicy.
     place: Place = Place.EVICTABLE
     prefetched: bool = False  # for a launch to come, and not used since
+    pinned: bool = False  # the program prefers it on the device, until its content dies
     order_launch: int = 0  # of its last use, or of the next one if it is expected
     afterwards: int = 0  # launch that is expected to use it after that one
     migrations_at_use: int = 0  # its device's count of migrations at its last use

@@ -34,7 +34,7 @@ class RecencyPolicy(EvictionPolicy):
         super().__init__(now, residency, prefetch_degree, 1)
         self.by_migration = by_migration
 
-    def used(self, block: UmBlock) -> None:
+    def apply_use(self, block: UmBlock) -> None:
         launch = self.now.launch
         block.migrations_at_use = self.residency.migrations
         if block.place is Place.EXPECTED and block.order_launch > launch:
@@ -84,31 +84,31 @@ class NextUsePolicy(EvictionPolicy):
         block.migrations_at_use = self.residency.migrations
         self.put(block, Place.COOLING_DOWN, self.now.launch)
 
-    def used(self, block: UmBlock) -> None:
+    def apply_use(self, block: UmBlock) -> None:
         launch = self.now.launch
         expected_by = self.expected_by(block)
         foreseen = expected_by if expected_by > launch else block.afterwards
         self.cool_down(block)
         block.afterwards = foreseen if foreseen > launch else 0
 
-    def will_be_used(self, block: UmBlock) -> None:
+    def apply_prospect(self, block: UmBlock) -> None:
         self.cool_down(block)
 
     def missed(self, block: UmBlock) -> bool:
         """A use that had been learned: then the chain's is a later iteration's."""
         return 0 < block.next_launch <= self.now.launch
 
-    def expected(self, block: UmBlock, by: int) -> None:
+    def apply_expectation(self, block: UmBlock, by: int) -> None:
         if block.place is Place.COOLING_DOWN:
             block.afterwards = (
                 by if block.afterwards <= self.now.launch else min(block.afterwards, by)
             )
         else:
-            super().expected(block, by)
+            super().apply_expectation(block, by)
 
-    def expected_one_day(self, block: UmBlock, by: int) -> None:
+    def apply_distant_expectation(self, block: UmBlock, by: int) -> None:
         if block.place not in EVICTABLE or not self.missed(block):
-            self.expected(block, by)
+            self.apply_expectation(block, by)
 
     def settle(self) -> None:
         cooling_down = self.lists[Place.COOLING_DOWN]

@@ -94,7 +94,7 @@ class EvictionPolicy(ABC):
         """Expected blocks are told apart up to so many turns of so many launches."""
         self.now, self.residency = now, residency
         self.lists: dict[Place, list[UmBlock]] = {
-            place: [] for place in (*EVICTABLE, Place.COOLING_DOWN, Place.DEAD)
+            place: [] for place in (*EVICTABLE, Place.COOLING_DOWN, Place.DEAD, Place.PINNED)
         }
         self.expected_blocks = {place: ExpectedBlocks(turns, launches) for place in EXPECTED}
         self.prefetched = 0  # blocks, for launches to come, that were not used since
@@ -144,6 +144,8 @@ class EvictionPolicy(ABC):
 
     def mark_prefetched(self, block: UmBlock) -> None:
         """It was fetched for a launch to come, which is expected to use it."""
+        if block.place is Place.PINNED:
+            return
         block.migrations_at_use = self.residency.migrations
         self.prefetched += 1
         block.prefetched = True
@@ -156,7 +158,18 @@ class EvictionPolicy(ABC):
 
     def arrived(self, block: UmBlock) -> None:
         block.afterwards = 0
-        self.enlist(block, Place.EVICTABLE)
+        self.enlist(block, self.at_first(block))
+
+    @staticmethod
+    def at_first(block: UmBlock) -> Place:
+        return Place.PINNED if block.pinned else Place.EVICTABLE
+
+    def pin(self, block: UmBlock, pinned: bool) -> None:
+        """The program prefers it on the device: it leaves where nothing else is left."""
+        changes, block.pinned = block.pinned is not pinned, pinned
+        if changes and block.resident and block.place is not Place.DEAD:
+            self.clear_prefetched(block)
+            self.put(block, self.at_first(block), block.order_launch)
 
     def departed(self, block: UmBlock) -> None:
         self.take_out(block)
@@ -180,6 +193,7 @@ class EvictionPolicy(ABC):
 
     def content_died(self, block: UmBlock, drops: bool) -> None:
         """`drops`: dead blocks leave first; they are victims like others otherwise."""
+        self.pin(block, False)
         block.afterwards = 0
         if drops:
             self.put(block, Place.DEAD, block.order_launch)
@@ -189,19 +203,36 @@ class EvictionPolicy(ABC):
     def keep_dead(self) -> None:
         """Dead blocks are victims like all others from now on."""
         for block in list(self.dead):
-            self.put(block, Place.EVICTABLE, block.order_launch)
+            self.put(block, self.at_first(block), block.order_launch)
+
+    def used(self, block: UmBlock) -> None:
+        """By the launch at hand."""
+        if block.place is not Place.PINNED:
+            self.apply_use(block)
 
     def will_be_used(self, block: UmBlock) -> None:
         """The program brought it, or handed it out."""
-        if block.place is Place.DEAD:
-            self.put(block, Place.EVICTABLE, block.order_launch)
-
-    @abstractmethod
-    def used(self, block: UmBlock) -> None:
-        """By the launch at hand."""
+        if block.place is not Place.PINNED:
+            self.apply_prospect(block)
 
     def expected(self, block: UmBlock, by: int) -> None:
         """A launch to come is expected to use it."""
+        if block.place is not Place.PINNED:
+            self.apply_expectation(block, by)
+
+    def expected_one_day(self, block: UmBlock, by: int) -> None:
+        """The same for a launch that is not placed yet, and may be iterations away."""
+        if block.place is not Place.PINNED:
+            self.apply_distant_expectation(block, by)
+
+    @abstractmethod
+    def apply_use(self, block: UmBlock) -> None: ...
+
+    def apply_prospect(self, block: UmBlock) -> None:
+        if block.place is Place.DEAD:
+            self.put(block, self.at_first(block), block.order_launch)
+
+    def apply_expectation(self, block: UmBlock, by: int) -> None:
         if block.place not in EXPECTED:
             block.afterwards = 0
             self.put(block, Place.EXPECTED, by)
@@ -211,9 +242,8 @@ class EvictionPolicy(ABC):
         elif by > block.order_launch and block.afterwards == 0:
             block.afterwards = by
 
-    def expected_one_day(self, block: UmBlock, by: int) -> None:
-        """The same for a launch that is not placed yet, and may be iterations away."""
-        self.expected(block, by)
+    def apply_distant_expectation(self, block: UmBlock, by: int) -> None:
+        self.apply_expectation(block, by)
 
     def launch_passed(self) -> None:
         """What those launches did not use is expected by the next that needs it, or by none."""
@@ -238,7 +268,12 @@ class EvictionPolicy(ABC):
     def victim(self, query: VictimQuery) -> Victim:
         self.settle()
         dead = next(filter(query.allows, self.dead), None) if query.dead_may_leave else None
-        return (dead, False) if dead is not None else self.choose(query)
+        if dead is not None:
+            return dead, False
+        found = self.choose(query)
+        if found[0] is None and query.last_resort:
+            return next(filter(query.allows, self.lists[Place.PINNED]), None), False
+        return found
 
     @abstractmethod
     def choose(self, query: VictimQuery) -> Victim:
