@@ -44,6 +44,8 @@ def of_runs(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Answer]
         faster_than = _gain(told)
     else:
         came, gain, faster_than = outcome(statistics[0][1]), None, _UNKNOWN_GAIN
+    if came.run.fits and gain is None:
+        faster_than = ("Nothing to gain", ("on demand nothing has to move either",))
     return _answers(
         verdict.working(came.run, gain), faster_than, _limit(came), came.advice, came.run.fits
     )
@@ -119,7 +121,7 @@ def _gain(told: Comparison) -> tuple[str, tuple[str, ...]]:
 
 def _limit(told: Outcome) -> tuple[str, tuple[str, ...]]:
     if told.run.fits:
-        return "Nothing of memory", ("all of it fits in the GPU's",)
+        return "Not memory", ("all of it fits in the GPU's",)
     details = [EXPLAINED[told.limit]]
     took = told.step.interval if told.step is not None else told.whole
     if took is not None:

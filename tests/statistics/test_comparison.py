@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from reports import FAULTS, FITS, GIB, KERNELS, LINK, merged, run, session, timeline
+from made_runs import FAULTS, FITS, GIB, KERNELS, LINK, merged, run, session, timeline
 
 from deepum.statistics.comparison import compared, conclusion, table
 

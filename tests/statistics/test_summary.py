@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from reports import FAULTS, FITS, GIB, KERNELS, LINK, merged, run, session, simulator, timeline
+from made_runs import FAULTS, FITS, GIB, KERNELS, LINK, merged, run, session, simulator, timeline
 
 from deepum.statistics.summary import places, summary
 
