@@ -142,5 +142,5 @@ def test_what_does_not_fit_is_left_out() -> None:
     out = {"does_not_fit": "out of memory"}
     (first, *_) = of_simulations([simulation(deepum=out)])
     assert first.answer == "It only watched"
-    nothing = simulation(**{name: out for name in ("on-demand", "deepum")})
+    nothing = simulation(**dict.fromkeys(("on-demand", "deepum"), out))
     assert of_simulations([nothing]) == []
