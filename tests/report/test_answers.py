@@ -97,7 +97,9 @@ def test_no_gain_is_said() -> None:
     assert answers([("p.json", paged()), ("d.json", slow)])[:2] == ["No", "0.80 x"]
 
 
-def simulation(step_ms: float = 80, bytes_moved: int = GIB // 2, **policies: Any) -> dict[str, Any]:
+def simulation(
+    step_ms: float = 80, bytes_moved: int = GIB // 2, /, **policies: Any
+) -> dict[str, Any]:
     """As the report reads one; on demand takes 400 ms a step, unlimited memory 30."""
 
     def policy(ms: float, moved: int, demand: int = 0) -> dict[str, Any]:
