@@ -111,7 +111,8 @@ def _step(report: Mapping[str, Any], told: Outcome) -> list[str]:
         return ["no steps were found: nothing in its launches repeats until the end"]
     step = told.step
     took = step.interval
-    mean = f"the mean of {step.mean_of} of {step.steps}"
+    longest = ", of the process that took longest" if len(report["processes"]) > 1 else ""
+    mean = f"the mean of {step.mean_of} of {step.steps}{longest}"
     lost = "lost to memory" if told.limit in _LOST else "no kernel computed"
     line = (
         f"a step takes {took.seconds * 1e3:.1f} ms ({mean}), {lost}: {took.lost_s * 1e3:.1f} ms "

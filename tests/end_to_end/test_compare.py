@@ -106,3 +106,22 @@ def test_what_has_run_is_shown_when_it_is_interrupted(
     assert rows == ["policy", "on-demand"]
     how = "was interrupted" if code == 0 else f"the program exited with code {code}"
     assert said.splitlines()[-1] == f"deepum: run deepum: {how}; not run: unlimited"
+
+
+@pytest.mark.parametrize("machine", ["v100-16gb", "rtx4090"])
+def test_where_to_look_next_is_a_command_that_runs(
+    deepum: Deepum, sweep: list[str], tmp_path: Path, machine: str
+) -> None:
+    """What `deepum run` says last: the replay is of the same machine and memory."""
+    needed("vl_convert", "report")
+    flags = ("--device", f"sim:{machine}", "--gpu-memory", "256MiB")
+    told = deepum("run", *flags, "--stats", "s.json", "--record", "run.log", "--", *sweep)
+    (line,) = [one for one in told.stderr.splitlines() if one.startswith("deepum: next: ")]
+    command = line.split("charts: deepum ")[1].split(";")[0].split()
+    assert command[:3] == ["report", "s.json", "run.log"] and "256MiB" in command
+    drawn = deepum(*command)
+    assert drawn.returncode == 0, drawn.stderr
+    html = (tmp_path / "report.html").read_text()
+    assert f"run.log on {machine}, 256.0 MiB" in html
+    seconds = json.loads((tmp_path / "s.json").read_text())["gpu_time_s"]
+    assert f"{seconds:.3f} s of virtual GPU time" in html

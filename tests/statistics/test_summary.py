@@ -137,7 +137,9 @@ def test_times_of_several_processes_do_not_add_up() -> None:
     )
     assert line(lines, "each process had simulated GPUs of its own: the times do not add up")
     assert line(lines, "process 2: 180 kernels in 0.030 s")
-    assert line(lines, "a step takes 80.0 ms")
+    assert line(
+        lines, "a step takes 80.0 ms (the mean of 5 of 8, of the process that took longest)"
+    )
     many = [simulator(LINK, pid=number) for number in range(20)]
     lines = summary(merged([], many))
     assert "and 12 further processes (--stats has them)" in lines and len(lines) < 20
