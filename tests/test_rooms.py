@@ -47,9 +47,10 @@ LABORATORY = {
     "arena": {"deepum", "planners"},
     "swapadvisor": {"deepum", "arena", "planners"},
     "capture": {"deepum", "core", "trace", "workloads"},
-    "recomputation": {"deepum", "core", "trace"},
+    "recomputation": {"deepum", "core", "rematerialise", "trace"},
     "simulate": {
-        *("deepum", "arena", "capture", "core", "planners", "recomputation", "trace", "workloads"),
+        *("deepum", "arena", "capture", "core", "planners", "recomputation", "rematerialise"),
+        *("trace", "workloads"),
     },
     "report": {"deepum", "core", "planners", "simulate", "statistics", "trace"},
 }

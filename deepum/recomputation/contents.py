@@ -11,7 +11,7 @@ as `torch.utils.checkpoint` does. Copies from the host and scatters that add are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from deepum.core import BlockRange, Event, Execute
@@ -117,6 +117,17 @@ class Other:
 
 
 Item = HandOut | GiveBack | Operation | Other | Work
+
+
+def looking_ahead(items: Iterable[Item]) -> Iterator[tuple[Item, Operation | None]]:
+    """Each with the launch that comes next, where it is a hand-out."""
+    waiting: list[Item] = []
+    for item in items:
+        waiting.append(item)
+        if isinstance(item, Operation):
+            yield from ((one, item) for one in waiting)
+            waiting = []
+    yield from ((one, None) for one in waiting)
 
 
 def used(storage: Storage, touches: Sequence[Touch]) -> Use:

@@ -59,6 +59,7 @@ class Engine(Residency):
         self._is_severing = False
         self._was_short = False  # of memory, in this operation of the program
         self._transient: list[Content] = []  # computed again though the program let go of them
+        self._paths: list[list[_Step]] = []  # that are followed
 
     # What the backend tells.
 
@@ -73,6 +74,11 @@ class Engine(Residency):
         self.materialise(content)
         content.why = why
         self._cut(content)
+
+    def abandon(self, source: Content) -> None:
+        """The program let go of a source, and contents are computed from it: it stays for them
+        until memory is short.
+        """
 
     # What the program needs.
 
@@ -103,7 +109,7 @@ class Engine(Residency):
             self._was_short = True
             self._banish(only_without_loss=True)
         while self.used + size > budget:
-            victim = self._victim()
+            victim = self._spent() or self._victim()
             if victim is not None:
                 self._evict(victim)
             elif not self._relieve(self.used + size - budget):
@@ -127,6 +133,17 @@ class Engine(Residency):
 
     # How.
 
+    def _spent(self) -> Content | None:
+        """What was computed on the way to something else, and has served for that."""
+        if not self._transient:
+            return None
+        needed = {id(one) for path in self._paths for step in path for one in step.operation.inputs}
+        for place, one in enumerate(self._transient):
+            if not one.is_resident or (not one.locks and id(one) not in needed):
+                del self._transient[place]
+                return one if one.is_resident else self._spent()
+        return None
+
     def _relieve(self, missing: int) -> bool:
         """Nothing is left to evict, with so many bytes too few: whether more can be evicted now.
         False: what is asked for is had all the same.
@@ -142,6 +159,7 @@ class Engine(Residency):
         """
         banished = self.counters.banished
         path = [_Step(self._producer(content))]
+        self._paths.append(path)
         try:
             while path and self.counters.banished == banished:
                 missing = self._lock_inputs(path[-1])
@@ -151,6 +169,7 @@ class Engine(Residency):
                 self._compute(path[-1].operation)
                 self.free_locks(path.pop().locked)
         finally:
+            self._paths.pop()
             for step in path:
                 self.free_locks(step.locked)
 

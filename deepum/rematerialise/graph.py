@@ -44,7 +44,8 @@ class Content:
         self.handle = handle  # the backend's
         self.why = why  # it is pinned, for people
         self.producer: Operation | None = None
-        self.dependants: weakref.WeakSet[Operation] | None = None
+        # In the order in which they were recorded, so that runs are alike.
+        self.dependants: weakref.WeakKeyDictionary[Operation, None] | None = None
         self.depth = 0  # operations from the sources to it
         self.group: Any = None  # of evicted neighbours (groups.py)
         self.is_held = True
@@ -110,8 +111,8 @@ class Operation:
             one.depth = depth
         for one in inputs:
             if one.dependants is None:
-                one.dependants = weakref.WeakSet()
-            one.dependants.add(self)
+                one.dependants = weakref.WeakKeyDictionary()
+            one.dependants[self] = None
 
     def living(self) -> Iterator[Content]:
         """Outputs that somebody can still ask for."""

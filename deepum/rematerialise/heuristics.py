@@ -1,6 +1,7 @@
 """Which content leaves first: heuristics of dynamic tensor rematerialisation.
 
-Each gives a resident content a score, and the lowest leaves; none that scores NEVER does. Times are nanoseconds, sizes bytes.
+Each gives a resident content a score, and the lowest leaves; none that scores NEVER does. Times are
+nanoseconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from deepum.errors import UsageError
 from deepum.rematerialise import groups
 from deepum.rematerialise.graph import Content
 
+_MOST_ON_PATH = 64  # contents; a longer path is not worth the search
 NEVER = math.inf  # score of what is not to be evicted
 _MIB = float(1 << 20)
 _MS = 1e6
@@ -62,8 +64,8 @@ class Local(Heuristic):
 
 
 class Priced(DtrEq):
-    """h_DTR^eq of contents that are cheap to get back for their size; the others stay, since unified
-    memory moves them for less. price: nanoseconds a byte at most; 0: nothing is evicted.
+    """h_DTR^eq of contents that are cheap to get back for their size; the others stay, since
+    unified memory moves them for less. price: nanoseconds a byte at most; 0: nothing is evicted.
     """
 
     name = "priced"
@@ -126,6 +128,36 @@ class Largest(Heuristic):
 
     def score(self, content: Content, staleness: float, free_beside: int) -> float:
         return -float(content.bytes)
+
+
+class PricedPath(Heuristic):
+    """The time to compute a content and all that is missing on the way to it, found by search, by
+    size and staleness; where that is not cheap for its size, unified memory moves it for less.
+    price: nanoseconds a byte at most. window: nanoseconds; what was used since stays.
+    """
+
+    name = "priced-path"
+
+    def __init__(self, price: float = math.inf) -> None:
+        self.price = price
+        self.window = 0.0
+
+    def score(self, content: Content, staleness: float, free_beside: int) -> float:
+        most = self.price * content.bytes
+        if staleness < self.window or content.cost > most:
+            return NEVER
+        total, seen, front = content.cost, {content}, [content]
+        while front:
+            producer = front.pop().producer
+            for one in producer.inputs if producer is not None else ():
+                if one.is_resident or one in seen:
+                    continue
+                seen.add(one)
+                total += one.cost
+                if total > most or len(seen) > _MOST_ON_PATH:
+                    return NEVER
+                front.append(one)
+        return total / (content.bytes * (staleness + 1.0))
 
 
 HEURISTICS: tuple[Heuristic, ...] = (

@@ -11,8 +11,8 @@ from statistics import geometric_mean
 from typing import Any
 
 from deepum.errors import DeepumError, UsageError
-from deepum.recomputation.alone import OutOfMemoryError
 from deepum.recomputation.reading import items, refusal
+from deepum.recomputation.within import OutOfMemoryError
 from deepum.simulate import bound, lms, recomputed_bound
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint
@@ -244,7 +244,9 @@ def run(
         elif policy.recomputes:
             link_ns = 1 / float(preset.h2d_gbps)
             card = memory_bytes or int(preset.memory_bytes)
-            trace = recomputing(workload, _unlimited(workload, on), card, link_ns, policy.moves)
+            trace = recomputing(
+                workload, _unlimited(workload, on), card, link_ns, policy.moves, policy.heuristic
+            )
         return replay(
             trace,
             figures,

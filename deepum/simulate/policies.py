@@ -38,7 +38,8 @@ class Policy:
     emptied every so many launches, if at all (`empty_cache_every`). `plans`: the iteration is
     planned (deepum.core.planned); `plan`: followed from the start. `recomputes`: the program gives
     memory back early and computes it again (deepum.recomputation), at a price found by trial, or
-    without `moves` so that it fits the card.
+    without `moves` so that it fits the card; by the `heuristic` of that name
+    (deepum.rematerialise) where there is one.
 
     Goes to other processes and machines: plain data.
     """
@@ -55,6 +56,7 @@ class Policy:
     plan: Plan | None = None
     recomputes: bool = False
     moves: bool = True
+    heuristic: str | None = None
 
     def settings(self, launch_queue: int) -> CoreSettings:
         """The core's settings on a machine with that launch queue."""
@@ -65,6 +67,14 @@ class Policy:
 # nothing else. A driver's queue of N launches is just that: a launch is decided on when the kernel
 # N before it has run, what is queued is not evicted, the dead is dropped. The core does not
 # predict, and is not told of the short queue, for which it would.
+_DTR = {
+    "dtr": ("dtr-eq", "dynamic tensor rematerialisation, by h_DTR^eq: nothing is moved"),
+    "dtr-exact": ("dtr", "the same by h_DTR: evicted neighbours are searched for"),
+    "dtr-local": ("local", "by h_local: a tensor's own cost alone"),
+    "dtr-megengine": ("megengine", "by MegEngine's score"),
+    "dtr-lru": ("lru", "what was used longest ago first"),
+    "dtr-size": ("size", "the largest first"),
+}
 POLICIES: tuple[Policy, ...] = (
     Policy("on-demand", "unified memory with the driver's prefetcher and eviction", _WATCH),
     Policy(
@@ -121,9 +131,15 @@ POLICIES: tuple[Policy, ...] = (
         recomputes=True,
         moves=False,
     ),
+    *(
+        Policy(
+            name, text, _WATCH, unlimited=True, recomputes=True, moves=False, heuristic=heuristic
+        )
+        for name, (heuristic, text) in _DTR.items()
+    ),
     Policy(
         "remat-planned",
-        "the same, and the iteration that repeats is planned",
+        "`remat`, and the iteration that repeats is planned",
         {"invalidation": 1},
         plans=True,
         recomputes=True,

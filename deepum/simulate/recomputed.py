@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from deepum.errors import UsageError
-from deepum.recomputation.alone import Alone
-from deepum.recomputation.feedback import Feedback, Trial
+from deepum.recomputation.joined import Joined
 from deepum.recomputation.reading import items, others, refusal
-from deepum.recomputation.rewriting import Chooser, Counters, Rewriting
+from deepum.recomputation.within import Within
+from deepum.rematerialise.heuristics import PricedPath, named
+from deepum.rematerialise.trials import BUDGETS, Trial
 from deepum.simulate.replay import Launch
 from deepum.simulate.workload import Workload
 
@@ -19,8 +20,8 @@ from deepum.simulate.workload import Workload
 @dataclass
 class Recomputing:
     """`ns`: what launches take, by sequence. `memory_bytes`: of the card; `link_ns`: of a byte on
-    the link. `moves`: not all has to fit the card. `counters`, `trials`: what was done, once it has
-    run.
+    the link. `moves`: not all has to fit the card. `heuristic`: by which it does, of
+    deepum.rematerialise. `trials`: of prices, once it has run.
     """
 
     workload: Workload
@@ -28,25 +29,31 @@ class Recomputing:
     memory_bytes: int
     link_ns: float
     moves: bool = True
-    counters: Counters = field(default_factory=Counters)
+    heuristic: str | None = None
     trials: list[Trial] = field(default_factory=list)
 
     def chunks(self, now: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
         """As `deepum.simulate.replay.Program` has it."""
         trace = self.workload.trace
-        chooser: Chooser
+        slots, program = others(trace), items(trace, self.ns)
         if self.moves:
-            chooser = Feedback(self.memory_bytes, self.link_ns, now)
-            self.trials = chooser.trials
+            joined = Joined(self.memory_bytes, self.link_ns, now, slots)
+            self.trials = joined.trials
+            yield from joined.run(program)
+        elif self.heuristic is not None:
+            yield from Within(self.memory_bytes, named(self.heuristic), slots).run(program)
         else:
-            chooser = Alone(self.memory_bytes)
-        program = Rewriting(chooser, others(trace))
-        self.counters = program.counters
-        yield from program.run(items(trace, self.ns))
+            budget = int(self.memory_bytes * BUDGETS[0])
+            yield from Within(budget, PricedPath(), slots).run(program)
 
 
 def recomputing(
-    workload: Workload, launches: list[Launch], memory_bytes: int, link_ns: float, moves: bool
+    workload: Workload,
+    launches: list[Launch],
+    memory_bytes: int,
+    link_ns: float,
+    moves: bool,
+    heuristic: str | None = None,
 ) -> Recomputing:
     """`launches`: of the workload with all of its memory on the card. Raises UsageError for a
     program that cannot be followed, and ValueError for a damaged trace.
@@ -57,4 +64,4 @@ def recomputing(
             f"policies that recompute"
         )
     ns = {launch.sequence: round(launch.kernel_ns) for launch in launches}
-    return Recomputing(workload, ns, memory_bytes, link_ns, moves)
+    return Recomputing(workload, ns, memory_bytes, link_ns, moves, heuristic)

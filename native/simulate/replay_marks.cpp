@@ -29,7 +29,7 @@ std::vector<deepum_simulation_launch> Replay::launches() const {
   std::vector<deepum_simulation_launch> made;
   made.reserve(timed_.size());
   for (const Timed& timed : timed_) {
-    made.push_back({timed.sequence, engine_.event_time(timed.reached),
+    made.push_back({timed.tag, engine_.event_time(timed.reached),
                     engine_.event_time(timed.ready), engine_.event_time(timed.end),
                     timed.kernel_ns});
   }

@@ -69,7 +69,7 @@ typedef struct deepum_simulation_mark {
 /* One launch, memset or copy inside the device: when it could have begun but for memory, when it
  * did, when it ended. */
 typedef struct deepum_simulation_launch {
-  uint64_t sequence;
+  uint64_t sequence; /* of its event in the trace */
   double reached_ns; /* the launches before it on its stream were done */
   double ready_ns;   /* and the prefetches that it was held for */
   double end_ns;

@@ -11,7 +11,8 @@ import pytest
 
 @pytest.mark.usefixtures("benchmarks")
 @pytest.mark.parametrize(
-    "name", ("arena", "deviating", "iterations", "planned", "planners", "swapadvisor", "thesis_ilp")
+    "name",
+    ("arena", "deviating", "dtr", "iterations", "planned", "planners", "swapadvisor", "thesis_ilp"),
 )
 def test_the_page_tells_the_file(name: str) -> None:
     kept = importlib.import_module(name).KEPT

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
+from deepum.recomputation.backend import TraceBackend
+from deepum.recomputation.following import Following
 from deepum.recomputation.reading import items
-from deepum.recomputation.rewriting import Chooser, Rewriting
+from deepum.recomputation.tape import Tape
+from deepum.rematerialise.engine import Engine
+from deepum.rematerialise.graph import Content
+from deepum.rematerialise.heuristics import NEVER, Heuristic
 from deepum.trace import Trace
 from deepum.trace.allocator import Block
 from deepum.trace.program import Program, hashed
@@ -70,11 +76,68 @@ class Made:
         return self.program.trace("made")
 
 
-def rewritten(made: Trace, ns: dict[int, int], chooser: Chooser) -> tuple[Trace, Rewriting]:
-    """The program under that chooser."""
-    program = Rewriting(chooser)
-    chunks = list(program.run(items(made, ns)))
-    return Trace("made", b"".join(c[0] for c in chunks), b"".join(c[1] for c in chunks)), program
+class AtRandom(Heuristic):
+    """A part of what may be evicted is, each time that anything is asked for."""
+
+    name = "at random"
+    uses_groups = True
+
+    def __init__(self, seed: int, part: float) -> None:
+        self._random, self._part = Random(seed), part
+
+    def score(self, content: Content, staleness: float, free_beside: int) -> float:
+        """Draws."""
+        drawn = self._random.random()
+        return drawn if drawn < self._part else NEVER
+
+
+class Soft(Engine):
+    """Evicts whatever it may, and goes on where there is nothing more."""
+
+    def abandon(self, source: Content) -> None:
+        """Goes as it would without."""
+        self._gives_up(source)
+
+    def _relieve(self, missing: int) -> bool:
+        return False
+
+
+class Keeping(Soft):
+    """What the program let go of stays for what is computed from it, as under a hard budget."""
+
+    def abandon(self, source: Content) -> None:
+        """Nothing."""
+
+
+class Followed:
+    """A program that was followed by an engine that `make` makes. `trace`: of what was done."""
+
+    def __init__(self, made: Made, make: Callable[[TraceBackend], Engine]) -> None:
+        self.original = made.trace()
+        self.tape = Tape()
+        self.backend = TraceBackend(self.tape)
+        self.engine = make(self.backend)
+        following = Following(self.engine, self.backend, self.tape)
+        self.trace = joined_up(following.run(items(self.original, made.ns)))
+
+    @property
+    def resident_bytes(self) -> int:
+        """Of contents that the program has, or could need for others."""
+        kept = [*self.backend.held.values(), *self.backend.abandoned()]
+        return sum(one.bytes for one in kept if one.is_resident)
+
+
+def at_random(
+    seed: int, part: float, kind: type[Engine] = Soft
+) -> Callable[[TraceBackend], Engine]:
+    """Makes an engine that evicts at random whenever anything is asked for."""
+    return lambda backend: kind(0, backend, AtRandom(seed, part), sampling=False)
+
+
+def joined_up(chunks: Iterable[tuple[bytes, bytes]]) -> Trace:
+    """The trace of steps."""
+    steps = list(chunks)
+    return Trace("", b"".join(one[0] for one in steps), b"".join(one[1] for one in steps))
 
 
 def training(layers: int = 6, steps: int = 3, mib: int = 8, ns: int = 10**6) -> Made:
@@ -168,28 +231,3 @@ def random_program(seed: int) -> Made:
                 made.free(name)
         made.end_step()
     return made
-
-
-def random_chooser(seed: int) -> Chooser:
-    """Drops what it likes when it likes."""
-    random = Random(seed)
-
-    class Any:
-        def room(self, program: Rewriting, size: int) -> None:
-            self._drop(program)
-
-        def used(self, program: Rewriting, operation: object) -> None:
-            self._drop(program)
-
-        def step(self, program: Rewriting, number: int) -> None:
-            pass
-
-        def end(self, program: Rewriting, number: int) -> None:
-            pass
-
-        def _drop(self, program: Rewriting) -> None:
-            for storage, held in list(program.held.items()):
-                if held.block is not None and held.version > 0 and random.random() < 0.25:
-                    program.drop(storage)
-
-    return Any()

@@ -7,13 +7,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from recomputing import MIB, Made, rewritten, training
+from recomputing import MIB, Followed, Made, training
 
 from deepum.errors import UsageError
 from deepum.recomputation.account import disagreement
-from deepum.recomputation.alone import Alone, OutOfMemoryError
-from deepum.recomputation.feedback import ALONE, PRICES, Search, Setting, Trial
-from deepum.recomputation.priced import Priced
+from deepum.recomputation.joined import Beside
+from deepum.rematerialise.trials import ALONE, PRICES, Search, Setting, Trial
 from deepum.simulate.comparison import compare, run
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.steps import steady, steps
@@ -26,12 +25,12 @@ PEAK = (2 * LAYERS + 2) * MIB_EACH * MIB + LAYERS * 2 * MIB
 
 def again(budget: int, price: float = math.inf, window: int = 0) -> tuple[int, int, int]:
     """Launches again a step, ns of one of them, and the peak."""
-    made = training(LAYERS, 3, MIB_EACH)
-    trace = made.trace()
-    found, program = rewritten(trace, made.ns, Priced(budget, price, window))
-    assert disagreement(trace, found) is None
-    counters = program.counters
-    return counters.launches // 3, counters.ns // max(counters.launches, 1), counters.peak_bytes
+    found = Followed(
+        training(LAYERS, 3, MIB_EACH), lambda backend: Beside(budget, backend, price, window)
+    )
+    assert disagreement(found.original, found.trace) is None
+    count, counters = found.backend.launches, found.engine.counters
+    return count // 3, int(counters.recomputed_ns) // max(count, 1), counters.peak_bytes
 
 
 def test_the_cheap_ones_leave_and_no_more_than_has_to() -> None:
@@ -56,16 +55,6 @@ def test_what_was_just_used_stays() -> None:
     budget = PEAK // 3
     assert again(budget, window=10 * PEAK)[0] == 0
     assert 0 < again(budget, window=PEAK // 4)[0] < again(budget)[0]
-
-
-def test_alone_it_fits_or_says_where_it_does_not() -> None:
-    made = training(LAYERS, 3, MIB_EACH)
-    card = PEAK // 2
-    _, program = rewritten(made.trace(), made.ns, Alone(card))
-    assert program.counters.peak_bytes <= card
-    made = training(LAYERS, 3, MIB_EACH)
-    with pytest.raises(OutOfMemoryError, match="out of memory in step 1"):
-        rewritten(made.trace(), made.ns, Alone(4 * MIB_EACH * MIB))
 
 
 def tried(times: dict[Setting, float]) -> tuple[list[Setting], Setting]:

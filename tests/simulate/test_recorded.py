@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from deepum.core import CoreSettings
+from deepum.core import CoreSettings, Execute, events
 from deepum.simulate import lms
+from deepum.simulate.bound import Link
+from deepum.simulate.comparison import lower_bounds
 from deepum.simulate.comparison import run as observed
 from deepum.simulate.mode import LOCK_STEP
 from deepum.simulate.policies import BY_NAME
@@ -156,6 +158,21 @@ def test_its_rounds_are_found(deepum: Deepum, sweep: list[str], tmp_path: Path) 
     found = steps(again(trace), trace)
     assert len(found) >= 6
     assert {step.launches for step in found[1:]} == {10}
+
+
+def test_launches_are_those_of_the_trace_and_bound_its_steps(
+    deepum: Deepum, sweep: list[str], tmp_path: Path
+) -> None:
+    """Events that only the recorded run had take sequences of their own."""
+    trace, _ = run(deepum, tmp_path, *sweep)
+    told = [event.sequence for event in events(trace.events) if isinstance(event, Execute)]
+    assert "free_memory" in {event.kind for event in events(trace.events)}
+    workload = Workload("sweep", trace, "v100-16gb")
+    outcome = observed(workload, "v100-16gb", BY_NAME["unlimited"], 256 * MIB, keep_launches=True)
+    assert {launch.sequence for launch in outcome.launches} <= set(told)
+    bounds, _ = lower_bounds(workload, outcome, [Link(256 * MIB, 12.0, 12.0)], 3)
+    kernels = sum(launch.kernel_ns for launch in outcome.launches) / 6
+    assert bounds[0] is not None and bounds[0] >= 0.99 * kernels
 
 
 def test_another_card_is_another_result(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:

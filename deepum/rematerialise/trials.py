@@ -1,4 +1,4 @@
-"""The price of recomputation, found by trial: what it may cost a byte, so that steps are shortest.
+"""What recomputation may cost a byte, found by trial, so that steps are shortest.
 
 Too low a price leaves the link more than it can carry, too high a price computes what would have
 been moved for less. What the link takes for a byte is no measure of it by itself: a byte that
@@ -6,21 +6,16 @@ leaves and comes back crosses it twice, in most programs at different times, and
 is free. So prices are tried, a few steps each, from a fifth of the link's time a byte up or down
 while steps get shorter; then smaller budgets with the best of them. The first trial has no
 recomputation, and where no other is better by half a percent, that is kept. What is measured is the
-host's clock, behind waits for the GPU, as a layer inside the program can.
+host's clock, behind waits for the GPU.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-
-from deepum.recomputation.priced import Priced
-from deepum.recomputation.rewriting import Rewriting
 
 FIRST = 3  # step of the first trial: before it, memory is not what it will be
 SETTLE, MEASURED = 2, 1  # steps of a trial
-_WINDOW = 1 / 4  # of the card: what was used since stays
 _BETTER = 0.995  # of the best so far
 # Prices, parts of the link's time for a byte; budgets, parts of the card.
 PRICES = (1 / 20, 1 / 10, 1 / 5, 1 / 2, 2)
@@ -37,13 +32,23 @@ class Setting:
     price: int | None
     budget: int = 0
 
+    @property
+    def of_link(self) -> float:
+        """The price, a part of the link's time for a byte."""
+        return 0.0 if self.price is None else PRICES[self.price]
+
+    @property
+    def of_card(self) -> float:
+        """The budget, a part of the card's memory."""
+        return BUDGETS[self.budget]
+
 
 ALONE = Setting(None)
 
 
 @dataclass
 class Trial:
-    """`ns`: a step, infinite while it is not known."""
+    """begun: number of its first step. ns: a step, infinite while it is not known."""
 
     setting: Setting
     begun: int
@@ -99,54 +104,44 @@ class Search:
         return smaller if self._known(smaller) is None else None
 
 
-class Feedback(Priced):
-    """`memory_bytes`: of the card; `link_ns`: of a byte on the link, one way; `now`: the host's
-    clock, ns.
-    """
+class Trials:
+    """The search of a program that tells its steps. setting: in force now, ALONE at first."""
 
-    def __init__(self, memory_bytes: int, link_ns: float, now: Callable[[], float]) -> None:
-        super().__init__(memory_bytes, 0.0, int(memory_bytes * _WINDOW))
-        self._memory_bytes = memory_bytes
-        self._link_ns = link_ns
-        self._now = now
+    def __init__(self) -> None:
+        self.setting = ALONE
+        self.is_done = False
         self._search = Search()
-        self._setting = ALONE
-        self._times: list[float] = []
-        self._done = False
+        self._before = 0.0  # the clock at the begin of the latest step
 
     @property
     def trials(self) -> list[Trial]:
         """Those so far."""
         return self._search.trials
 
-    def step(self, program: Rewriting, number: int) -> None:
-        """A trial ends, or goes on."""
-        super().step(program, number)
-        self._times.append(self._now())
-        if self._done or number < FIRST:
-            return
+    def begin(self, number: int, now: float) -> bool:
+        """Step `number`, from 0, begins at `now`, ns of the host's clock. Whether `setting` is
+        another now.
+        """
+        before, self._before = self._before, now
+        if self.is_done or number < FIRST:
+            return False
         if self.trials:
             trial = self.trials[-1]
             if number - trial.begun < SETTLE + MEASURED:
-                return
-            trial.ns = (self._times[-1] - self._times[-1 - MEASURED]) / MEASURED
+                return False
+            trial.ns = (now - before) / MEASURED
         following = self._search.next()
         if following is None:
-            self._done = True
-            self._set(program, self._search.best)
+            self.is_done = True
+            following = self._search.best
         else:
-            self._set(program, following)
             self.trials.append(Trial(following, number))
+        was, self.setting = self.setting, following
+        return following != was
 
-    def end(self, program: Rewriting, number: int) -> None:
-        """The steps that are measured begin and end with a wait for the GPU."""
+    def is_measured(self, number: int) -> bool:
+        """Whether the program waits for the GPU behind step `number`: a step that is measured
+        begins or ends there.
+        """
         gone = number + 1 - self.trials[-1].begun if self.trials else 0
-        if not self._done and gone in (SETTLE, SETTLE + MEASURED):
-            program.synchronise()
-
-    def _set(self, program: Rewriting, setting: Setting) -> None:
-        if setting != self._setting:
-            program.empty_cache()  # of what lay elsewhere under another setting
-        self._setting = setting
-        self.price = 0.0 if setting.price is None else PRICES[setting.price] * self._link_ns
-        self.budget_bytes = int(self._memory_bytes * BUDGETS[setting.budget])
+        return not self.is_done and gone in (SETTLE, SETTLE + MEASURED)
