@@ -29,9 +29,8 @@ std::vector<deepum_simulation_launch> Replay::launches() const {
   std::vector<deepum_simulation_launch> made;
   made.reserve(timed_.size());
   for (const Timed& timed : timed_) {
-    made.push_back({timed.tag, engine_.event_time(timed.reached),
-                    engine_.event_time(timed.ready), engine_.event_time(timed.end),
-                    timed.kernel_ns});
+    made.push_back({timed.tag, engine_.event_time(timed.reached), engine_.event_time(timed.ready),
+                    engine_.event_time(timed.end), timed.kernel_ns});
   }
   return made;
 }
