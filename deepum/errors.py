@@ -9,6 +9,7 @@ EXIT_USAGE = 2
 EXIT_FAILED = 125  # deepum itself failed, as with env(1) and timeout(1)
 EXIT_NOT_EXECUTABLE = 126
 EXIT_NOT_FOUND = 127
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell shows it
 
 
 class DeepumError(Exception):

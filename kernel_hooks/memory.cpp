@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <iterator>
 #include <mutex>
+#include <numeric>
 #include <string>
 
 #include "allocation_ledger.hpp"
@@ -66,6 +68,11 @@ bool fits(const Books& all) noexcept {
   return spilled <= host_budget();
 }
 
+// Under the mutex: of the devices used so far, and the host.
+std::uint64_t room(const Books& all) noexcept {
+  return std::reduce(std::begin(all.gpu), std::end(all.gpu), host_budget());
+}
+
 }  // namespace
 
 Charge charge(int device, std::uint64_t bytes, bool managed) noexcept {
@@ -82,6 +89,7 @@ Charge charge(int device, std::uint64_t bytes, bool managed) noexcept {
       return Charge::kBeyondHostMemory;
     }
     all.used[device] += bytes;
+    runtime::allocatable(room(all));
     if (!fits(all)) {
       all.used[device] -= bytes;
       return Charge::kBeyondHostMemory;
@@ -115,6 +123,7 @@ void warn_out_of_memory(Charge refused, int device, std::uint64_t bytes) noexcep
              mebibytes(runtime::settings().managed_limit));
     return;
   }
+  runtime::allocation_refused();
   std::uint64_t used, gpu;
   {
     const std::lock_guard lock(all.mutex);

@@ -19,7 +19,8 @@ enum class Charge : std::uint8_t {
 // Accounts for `bytes` more on a device, unless a limit refuses them.
 Charge charge(int device, std::uint64_t bytes, bool managed) noexcept;
 void refund(int device, std::uint64_t bytes, bool managed) noexcept;
-// Warns once of each limit that refused memory, and names the setting that gives more.
+// Tells the daemon of memory that GPU and host had no room for; warns once of each limit that
+// refused some, and names the setting that gives more.
 void warn_out_of_memory(Charge refused, int device, std::uint64_t bytes) noexcept;
 // What `charge` was given for an allocation.
 std::uint64_t charged_bytes(const runtime::Allocation& allocation) noexcept;

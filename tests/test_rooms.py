@@ -217,6 +217,7 @@ def test_the_page_has_the_same_table_of_python() -> None:
 def test_the_runtime_needs_neither_numpy_nor_what_draws() -> None:
     rooms = [
         "deepum.cli.run",
+        "deepum.cli.compare",
         "deepum.cli.doctor",
         "deepum.cli.machines",
         "deepum.daemon.server",

@@ -10,10 +10,11 @@ import sys
 import click
 
 from deepum import __version__
-from deepum.errors import EXIT_FAILED, EXIT_USAGE, DeepumError
+from deepum.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, DeepumError
 
 _COMMANDS = (
     "run",
+    "compare",
     "path",
     "doctor",
     "machines",
@@ -124,7 +125,7 @@ def main() -> None:
         click.echo(_one_line(error), err=True)
         code = EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
-        code = 130
+        code = EXIT_INTERRUPTED
     except BrokenPipeError:
         code = EXIT_FAILED
     except (ImportError, OSError) as error:

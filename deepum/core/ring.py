@@ -103,6 +103,18 @@ class Ring:
         """
         self._turn.blocked = 1
 
+    @property
+    def allocations_refused(self) -> int:
+        """Allocations that GPU and host memory together had no room for, as the program counts."""
+        return int(self._reader.control.allocations_refused)
+
+    @property
+    def allocatable_bytes(self) -> int:
+        """Bytes that the program can allocate on the devices that it has used so far, with what may
+        spill to the host; 0 before its first allocation.
+        """
+        return int(self._reader.control.allocatable_bytes)
+
     def program_ended(self) -> None:
         """Nobody reads commands any more: from now on they are dropped, so that the last events
         still come through.

@@ -36,6 +36,8 @@ _NAP_SECONDS = 0.0001
 _NAPS = 200
 _SOCKET_SPOKE = 2
 _NUMBERS = itertools.count(1)
+# Members of the ring's control page that the report has as they are at the end.
+_COUNTED_BY_THE_PROGRAM = ("handles_refused", "allocations_refused", "allocatable_bytes")
 _CLOSING = threading.Lock()  # one session at a time writes what outlives it
 _ASKED_SECONDS = 2.0  # that somebody who asks for figures waits for the loop
 
@@ -264,10 +266,10 @@ class Session:
         """Profile and log before the report: whoever waits for the report finds them complete."""
         if fault is not None:
             self._report.warnings.append(fault)
-        refused = 0
+        counted = dict.fromkeys(_COUNTED_BY_THE_PROGRAM, 0)
         if self._ring is not None:
             self._ring.leave()
-            refused = self._ring.handles_refused
+            counted = {name: getattr(self._ring, name) for name in counted}
         statistics = self._core.statistics()
         try:
             if self._values["profile"] is not None and statistics.launches:
@@ -290,7 +292,7 @@ class Session:
             self._core,
             self._values,
             record=str(recorded) if recorded else None,
-            handles_refused=refused,
+            **counted,
             **plans,
         )
 

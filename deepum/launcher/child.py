@@ -24,6 +24,8 @@ _FORWARDED = {
     signal.SIGUSR2,
     signal.SIGCONT,
 }
+# By which somebody asks us to end.
+_ENDING = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM}
 _WATCHED = _FORWARDED | {signal.SIGCHLD}
 
 
@@ -57,6 +59,7 @@ class Child:
     ) -> None:
         """Starts it. Raises DeepumError when the system refuses."""
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+        self.asked_to_end = False
         # With SIGCHLD ignored, as some parents leave it, the kernel would throw the exit status
         # away.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -87,10 +90,11 @@ class Child:
             if pid:
                 # What ended it may still be waiting for us, as Ctrl-C does: nobody asks us to hurry
                 # by it.
-                while signal.sigtimedwait(_WATCHED, 0) is not None:
-                    pass
+                while (told := signal.sigtimedwait(_WATCHED, 0)) is not None:
+                    self.asked_to_end |= told.si_signo in _ENDING
                 return status
             told = signal.sigwaitinfo(_WATCHED)
+            self.asked_to_end |= told.si_signo in _ENDING
             if told.si_signo != signal.SIGCHLD and told.si_code != _SI_KERNEL:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, told.si_signo)
@@ -98,6 +102,7 @@ class Child:
     def interrupted(self, seconds: float) -> bool:
         """Waits so long; True as soon as somebody asks us to end."""
         told = signal.sigtimedwait(_FORWARDED - {signal.SIGCONT}, seconds)
+        self.asked_to_end |= told is not None and told.si_signo in _ENDING
         return told is not None
 
     def close(self) -> None:

@@ -1,16 +1,13 @@
-"""`deepum run`: validates everything, runs the program under the shim, collects what its sessions
-report.
+"""What a run of a program under the shim needs: all that is checked before its start, and its
+environment.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +20,6 @@ from deepum.device import Device, choose
 from deepum.errors import DeepumError, UsageError
 from deepum.launcher import child
 from deepum.sizes import size
-from deepum.statistics import collect
-from deepum.statistics import run as statistics
-from deepum.statistics.summary import summary
 
 # Addresses only: the simulated GPU keeps no data unless a host module is loaded.
 _SIMULATED_HOST_MEMORY = 256 << 30
@@ -36,12 +30,6 @@ _ALLOCATOR_SETTINGS = (
     (r"expandable_segments\s*:\s*True", "expandable_segments:False"),
     (r"backend\s*:\s*cudaMallocAsync", "backend:native"),
 )
-
-
-def say(text: str) -> None:
-    """One line of ours on standard error."""
-    with contextlib.suppress(OSError, ValueError):
-        print(f"deepum: {text}", file=sys.stderr, flush=True)
 
 
 @dataclass
@@ -56,7 +44,7 @@ class Plan:
     remarks: list[str] = field(default_factory=list)
 
 
-def _writable(path: Path, what: str) -> Path:
+def writable(path: Path, what: str) -> Path:
     """The absolute path of a file that can be written. Raises UsageError."""
     path = Path(os.path.abspath(path))  # noqa: PTH100 - a link stays a link, its target may not exist yet
     if path.is_dir():
@@ -70,7 +58,7 @@ def _writable(path: Path, what: str) -> Path:
 
 def _replaceable(path: Path, what: str) -> Path:
     """The absolute path of a file that is written anew, by renaming. Raises UsageError."""
-    path = _writable(path, what)
+    path = writable(path, what)
     if path.exists() and not os.access(path.parent, os.W_OK):
         raise UsageError(f"{what} {path}: its folder cannot be written; choose another place")
     return path
@@ -136,7 +124,7 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
         raise UsageError(f"plan {values['plan']}: is for --policy planned; add that")
     for name in ("record", "stats"):
         if values[name] is not None:
-            values[name] = str(_writable(Path(str(values[name])), name))
+            values[name] = str(writable(Path(str(values[name])), name))
     if values["profile"] is not None:
         values["profile"] = str(_usable_profile(Path(str(values["profile"])), values))
     if values["plan"] is not None:
@@ -337,54 +325,3 @@ def allocator_remarks(environment: dict[str, str]) -> list[str]:
                     f"{variable}: {replacement}, since that allocator bypasses cudaMalloc"
                 )
     return remarks
-
-
-def execute(planned: Plan) -> int:
-    """Runs the program and reports; returns its exit code, or ends by the signal that ended it.
-    Raises DeepumError.
-    """
-    quiet = planned.values["log"] == 0
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="deepum-run-"))
-    except OSError as error:
-        raise DeepumError(
-            f"temporary folder: {error.strerror}; set TMPDIR to a folder that can be written"
-        ) from None
-    try:
-        planned.environment["DEEPUM_STATS_DIR"] = str(folder)
-        if planned.values["record"] is not None:
-            # Of an earlier run: it would be taken for this one's.
-            Path(f"{planned.values['record']}.work").unlink(missing_ok=True)
-        if not quiet:
-            for remark in planned.remarks:
-                say(remark)
-        running = child.Child(planned.program, planned.arguments, planned.environment)
-        try:
-            if not quiet and planned.device.name.startswith("sim:"):
-                say(
-                    f"{planned.device.name} is simulated: time is virtual, kernels compute "
-                    f"nothing, results read as zeros"
-                )
-            status = running.wait()
-            warnings = collect.wait_for_sessions(folder, running.interrupted)
-        finally:
-            running.close()
-        reports = collect.read_sessions(folder, {running.pid: child.how_it_ended(status)})
-        cards = [gpu.memory_bytes for gpu in planned.device.gpus]
-        report = statistics.merge(reports, planned.device.name, planned.values, warnings, cards)
-        if planned.values["stats"] is not None:
-            try:
-                collect.write_json(Path(str(planned.values["stats"])), report)
-            except OSError as error:
-                say(f"error: {planned.values['stats']}: {error.strerror}; the statistics are lost")
-        if not quiet:
-            drawn = [
-                str(planned.values[name])
-                for name in ("stats", "record")
-                if planned.values[name] is not None and report["processes"]
-            ]
-            for line in summary(report, [path for path in drawn if Path(path).is_file()]):
-                say(line)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return child.end_like(status)

@@ -14,7 +14,7 @@ from typing import Any
 from deepum.errors import UsageError
 from deepum.report.plans import PlanReplay, is_plan, replay_plan
 from deepum.simulate.workload import Workload, load
-from deepum.statistics.run import ADDED_KEYS, KEYS
+from deepum.statistics.keys import ADDED_KEYS, KEYS
 
 _WANTED = (
     "name what `deepum simulate --json`, `deepum plan --output`, `deepum run --stats` or "

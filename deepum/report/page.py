@@ -12,6 +12,7 @@ from typing import Any
 
 from deepum import __version__
 from deepum.errors import DeepumError
+from deepum.report.answers import Answer
 from deepum.report.charts import Spec
 from deepum.sizes import size
 
@@ -31,9 +32,23 @@ th, td { padding: 2px 12px 2px 0; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; white-space: normal; }
 td:nth-child(2):last-child { white-space: normal; }
 th { border-bottom: 1px solid #999; font-weight: normal; color: #555; }
-pre { background: #f6f6f6; padding: .6em 1em; overflow-x: auto; }
+pre { background: #f6f6f6; padding: .6em 1em; white-space: pre-wrap; overflow-wrap: anywhere; }
 p { max-width: 56em; }
 .chart, .table { overflow-x: auto; max-width: 100%; }
+.answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(250px, 1fr)); gap: 12px;
+  margin: 1em 0; }
+.answers section { border: 1px solid #ccc; border-left: 4px solid #2f6fb7; padding: .6em .9em; }
+.answers strong { display: block; font-size: 1.25em; margin: .15em 0; overflow-wrap: anywhere; }
+.answers p { margin: .2em 0; font-size: .9em; color: #444; }
+.answers .question { margin: 0; color: #666; }
+nav ul, .outcome { margin: .3em 0; padding-left: 1.3em; }
+nav { margin: 1em 0; }
+nav ul { columns: 30em; }
+@media (max-width: 600px) {
+  body { margin: 1em auto; padding: 0 .9em; }
+  h1 { font-size: 1.25em; }
+  .answers { gap: 8px; }
+}
 footer { margin-top: 3em; color: #777; font-size: .9em; }
 """
 _SCRIPT = """
@@ -44,6 +59,17 @@ for (const [place, spec] of Object.entries(charts))
     document.getElementById(place).textContent = 'The chart cannot be drawn: ' + error;
   });
 """
+
+
+_MOST_OUTCOMES = 6  # more are shown on demand
+
+
+def _card(told: Answer) -> str:
+    details = "".join(f"<p>{escape(line)}</p>" for line in told.details)
+    return (
+        f'<section><p class="question">{escape(told.question)}</p>'
+        f"<strong>{escape(told.answer)}</strong>{details}</section>"
+    )
 
 
 def library() -> Any:
@@ -75,6 +101,7 @@ class Page:
 
     title: str
     _body: list[str] = field(default_factory=list)
+    _answers: list[Answer] = field(default_factory=list)
     _outcome: list[str] = field(default_factory=list)
     _sections: list[tuple[str, str]] = field(default_factory=list)
     _charts: dict[str, Spec] = field(default_factory=dict)
@@ -86,6 +113,10 @@ class Page:
             self._sections.append((place, text))
         named = f' id="{place}"' if level == 2 else ""
         self._body.append(f"<h{level}{named}>{escape(text)}</h{level}>")
+
+    def answers(self, answers: Sequence[Answer]) -> None:
+        """What a reader asks first, at the page's head."""
+        self._answers += answers
 
     def outcome(self, line: str) -> None:
         """A line of what comes first on the page: how it went."""
@@ -116,11 +147,20 @@ class Page:
     def _first(self) -> str:
         """The outcome, and where to find the rest."""
         lines = "".join(f"<li>{escape(line)}</li>" for line in self._outcome)
+        outcomes = f'<ul class="outcome">{lines}</ul>\n' if lines else ""
         links = "".join(
             f'<li><a href="#{place}">{escape(text)}</a></li>' for place, text in self._sections
         )
-        return (f"<ul>{lines}</ul>\n" if lines else "") + (
-            f"<nav>Contents<ul>{links}</ul></nav>\n" if len(self._sections) > 1 else ""
+        answers = "".join(map(_card, self._answers))
+        if len(self._outcome) > _MOST_OUTCOMES:
+            outcomes = (
+                f"<details><summary>How each of {len(self._outcome)} went</summary>"
+                f"{outcomes}</details>\n"
+            )
+        return (
+            (f'<div class="answers">{answers}</div>\n' if answers else "")
+            + outcomes
+            + (f"<nav>Contents<ul>{links}</ul></nav>\n" if len(self._sections) > 1 else "")
         )
 
     def html(self) -> str:

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepum.errors import DeepumError, UsageError
-from deepum.report import charts, plan_charts, run_charts, speed_ups
+from deepum.report import answers, charts, plan_charts, run_charts, speed_ups
+from deepum.report.answers import Answer
 from deepum.report.inputs import Inputs
 from deepum.report.page import Page, figures
 from deepum.report.timeline import Timeline
 from deepum.simulate.steps import repeated
 from deepum.sizes import size
+from deepum.statistics.comparison import conclusion, table
 from deepum.statistics.summary import summary
 
 _SPEED_UP = (
@@ -51,19 +53,21 @@ def main_chart(inputs: Inputs, simulated: Sequence[Mapping[str, Any]]) -> charts
 
 
 def report(
-    inputs: Inputs, simulated: Sequence[tuple[Mapping[str, Any], Sequence[Timeline]]]
+    inputs: Inputs,
+    simulated: Sequence[tuple[Mapping[str, Any], Sequence[Timeline]]],
+    title: str = "deepum report",
 ) -> Page:
     """The page. `simulated`: of each workload, as `Comparison.as_json` tells it, with timelines."""
-    page = Page("deepum report")
+    page = Page(title)
     told: list[Mapping[str, Any]] = [
         *(simulation for _, simulation in inputs.simulations),
         *(one for one, _ in simulated),
     ]
+    page.answers(_answers(inputs, told))
     for simulation in told:
         page.outcome(_went(simulation))
     for name, statistics in inputs.statistics:
-        for line in _summary(name, statistics)[:2]:
-            page.outcome(f"{name}: {line}")
+        page.outcome(f"{name}: {_summary(name, statistics)[0]}")
     for name, plan in inputs.plans:
         page.outcome(plan_charts.outcome(name, plan))
     if told:
@@ -81,15 +85,42 @@ def report(
         _simulation(page, one)
         for number, timeline in enumerate(timelines):
             _timeline(page, timeline, explained=number > 0)
-    if (chart := _times(inputs)) is not None:
-        page.heading("GPU time of the runs")
-        page.chart(chart)
+    _runs(page, inputs)
     for name, statistics in inputs.statistics:
         page.heading(f"Run {name}")
         _statistics(page, name, statistics)
     for name, plan in inputs.plans:
         plan_charts.section(page, name, plan)
     return page
+
+
+def _answers(inputs: Inputs, simulations: Sequence[Mapping[str, Any]]) -> list[Answer]:
+    """Of the runs, where there are some: a replay is of the simulation's making."""
+    try:
+        used = [(name, one) for name, one in inputs.statistics if one["processes"]]
+        return answers.of_runs(used) if used else answers.of_simulations(simulations)
+    except _MALFORMED as error:
+        raise _meaningless("the figures", error) from None
+
+
+def _meaningless(what: str, error: Exception) -> DeepumError:
+    return DeepumError(f"{what}: make no sense: {error}; write them anew with `deepum run --stats`")
+
+
+def _runs(page: Page, inputs: Inputs) -> None:
+    """Runs beside each other: a table of those that can be compared, GPU time of all."""
+    try:
+        told, chart = answers.comparison(inputs.statistics), run_charts.times(inputs.statistics)
+    except _MALFORMED as error:
+        raise _meaningless("statistics", error) from None
+    if told is not None:
+        page.heading("Runs beside each other")
+        page.table(*table(told))
+        for line in [*conclusion(told), *told.remarks]:
+            page.text(f"{line[0].upper()}{line[1:]}.")
+    if chart is not None:
+        page.heading("GPU time of the runs")
+        page.chart(chart)
 
 
 def _went(simulation: Mapping[str, Any]) -> str:
@@ -122,19 +153,14 @@ def _summary(name: str, statistics: Mapping[str, Any]) -> list[str]:
     try:
         return summary(statistics)
     except _MALFORMED as error:
-        raise DeepumError(
-            f"{name}: the statistics make no sense: {error}; write them anew with `deepum run "
-            f"--stats`"
-        ) from None
+        raise _meaningless(f"{name}: the statistics", error) from None
 
 
 def _times(inputs: Inputs) -> charts.Spec | None:
     try:
         return run_charts.times(inputs.statistics)
     except _MALFORMED as error:
-        raise DeepumError(
-            f"statistics: make no sense: {error}; write them anew with `deepum run --stats`"
-        ) from None
+        raise _meaningless("statistics", error) from None
 
 
 def _simulation(page: Page, simulation: Mapping[str, Any]) -> None:
@@ -178,7 +204,4 @@ def _statistics(page: Page, name: str, statistics: Mapping[str, Any]) -> None:
             page.heading(f"process {process}: link and faults between the program's waits", 3)
             page.chart(chart)
     except _MALFORMED as error:
-        raise DeepumError(
-            f"{name}: the statistics make no sense: {error}; write them anew with `deepum run "
-            f"--stats`"
-        ) from None
+        raise _meaningless(f"{name}: the statistics", error) from None

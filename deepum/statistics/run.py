@@ -9,107 +9,9 @@ from typing import Any
 
 from deepum.configuration.setting import Value
 from deepum.statistics.collect import Reports
-from deepum.statistics.last_step import last_step
+from deepum.statistics.keys import VERSION
+from deepum.statistics.steps import Step, last_step, repeated_steps, steady_step
 
-VERSION = 1
-KEYS: dict[str, str] = {
-    "version": "of this format; rises when a key changes its meaning or goes",
-    "device": "`sim:MACHINE` or `cuda`",
-    "policy": "`on-demand`, `correlation` or `planned`",
-    "prefetch_degree": "launches that the chain may run ahead",
-    "gpu_memory_bytes": "memory of the smallest GPU, or `--gpu-memory` where that is less",
-    "gpu_time_s": (
-        "seconds of GPU time until the last work completed, virtual; of several processes their "
-        "sum; simulated GPU only"
-    ),
-    "gpu_time_max_s": "the same, of the process that took longest",
-    "compute_s": "of gpu_time_s, seconds in which kernels computed; in the rest they waited for "
-    "memory, or there were none; simulated GPU only",
-    "last_step": "the last step, from wait to wait, of a program whose waits repeat: `s` and, of "
-    "these, `compute_s`; `kernels`, `faults`, `bytes_h2d`, `bytes_d2h`; one process on the "
-    "simulated GPU only",
-    "iterations": "steps that were found in the launches, whole ones, of the process that made "
-    "most; the first may be another than those that repeat, and is not counted then",
-    "iteration_launches": "launches of a step, of the process that made most, as it was at the "
-    "end; 0: nothing repeated then",
-    "kernels": "kernels that ran; on a real GPU, launches seen",
-    "execution_ids": "execution IDs known at the end",
-    "faults": "64 KiB regions that a kernel missed; simulated GPU only",
-    "fault_batches": "batches in which these were serviced; simulated GPU only",
-    "bytes_h2d": "bytes moved from host to GPU, all causes; simulated GPU only",
-    "bytes_d2h": "bytes moved from GPU to host, all causes; simulated GPU only",
-    "bytes_prefetched": (
-        "bytes prefetched: moved on the simulated GPU, asked for on a real one, where some may "
-        "have been there"
-    ),
-    "bytes_prefetched_again": (
-        "bytes asked for besides, where they were believed to be already, in case the driver had "
-        "taken them"
-    ),
-    "bytes_prefetched_used": (
-        "of these, bytes that a kernel accessed before they left again; simulated GPU only"
-    ),
-    "prefetch_coverage": (
-        "bytes_prefetched_used / (that + bytes moved in by faults); simulated GPU only"
-    ),
-    "prefetch_accuracy": "bytes_prefetched_used / bytes_prefetched; simulated GPU only",
-    "bytes_evicted": (
-        "bytes evicted: by us and by the driver on the simulated GPU; on a real one, asked for by "
-        "us"
-    ),
-    "bytes_invalidated": "bytes dropped without a copy because their content was dead",
-    "peak_resident_bytes": "most GPU memory in use by managed memory at a time, in one process; on "
-    "a real GPU a belief, made of what was launched and asked for",
-    "window_mistakes": (
-        "blocks evicted that were needed again at once, or fetched for nothing; each narrows the "
-        "window"
-    ),
-    "launches_over_capacity": (
-        "launches that alone need more GPU memory than there is for managed memory; they run, the "
-        "driver makes room"
-    ),
-    "budget_overshoot_bytes": "most GPU memory that was not free beyond --gpu-memory, as the "
-    "driver told after waits; what was evicted may count: no measure of residency; null without",
-    "peak_remote_bytes": (
-        "memory advised to stay on the host, read and written over the link: the most at a time, "
-        "in one process"
-    ),
-    "peak_allocated_bytes": "most memory allocated at a time, in one process",
-    "handles_refused": (
-        "requests to share managed memory with other processes or devices that the driver "
-        "refused; see sharing.md"
-    ),
-    "table_bytes": "memory of the learned tables",
-    "daemon_events": "events that the daemon took",
-    "plans": "list, one for each plan of an iteration with `--policy planned`: its `launches` and "
-    "`moves`, mean microseconds of an iteration `before_us` and `with_us` it, whether it was "
-    "`kept`, and the `reason` why not; null without",
-    "remat": "list of what `--remat` did, one a process, with the keys of `RematStatistics` "
-    "(docs/rematerialise.md) and `pid`; `choice` is null unless it was `auto`",
-    "warnings": "list of texts: whatever makes the figures doubtful",
-    "missing": "why, by key, for each of the above that is null",
-    "devices": "list, one a GPU: `memory_bytes`, `gpu_time_s`, `kernels`, `faults`, `bytes_h2d`, "
-    "`bytes_d2h`, `bytes_prefetched`, `bytes_evicted` of all processes, `peak_resident_bytes` of "
-    "one; simulated GPU only",
-    "processes": (
-        "list of `pid`, `session` (the daemon's counters), `simulated` (the simulated GPU's); "
-        "null where there is none"
-    ),
-}
-# What statistics of earlier versions lack.
-ADDED_KEYS = frozenset(
-    {
-        "gpu_memory_bytes",
-        "gpu_time_max_s",
-        "missing",
-        "compute_s",
-        "last_step",
-        "plans",
-        "iterations",
-        "iteration_launches",
-        "remat",
-    }
-)
 _COUNTED_BY_THE_CORE = frozenset(
     {
         "execution_ids",
@@ -123,6 +25,7 @@ _COUNTED_BY_THE_CORE = frozenset(
         "daemon_events",
     }
 )
+_TOLD_BY_SESSIONS = ("handles_refused", "allocations_refused", "allocatable_bytes")
 _SHARES = frozenset({"prefetch_coverage", "prefetch_accuracy"})
 _SESSION_WARNINGS = {
     "events_lost": "{} events were lost: the daemon was too slow",
@@ -139,6 +42,10 @@ _REFUSED = (
 
 def _sum(parts: list[dict[str, Any]], key: str) -> int | float | None:
     return sum(part.get(key, 0) for part in parts) if parts else None
+
+
+def _all(parts: list[dict[str, Any]], key: str) -> list[Any]:
+    return [part.get(key) for part in parts]
 
 
 def _most(parts: list[dict[str, Any]], key: str) -> Any:
@@ -175,19 +82,6 @@ def _gpu_memory(
     )
 
 
-def process_fits(process: Mapping[str, Any], memory: int) -> bool | None:
-    """Whether nothing of one of `processes` had to leave GPUs of this memory, since all of it has
-    room; None where nobody knows.
-    """
-    simulated, core = process["simulated"], (process["session"] or {}).get("core")
-    if simulated is not None:
-        return not any(simulated.get(key) for key in _LEFT) and all(
-            device["peak_managed_bytes"] <= device["memory_bytes"]
-            for device in simulated["devices"]
-        )
-    return core["peak_allocated_bytes"] <= memory and not core["bytes_evicted"] if core else None
-
-
 def _why_missing(key: str, device: str, reports: Reports, cores: list[dict[str, Any]]) -> str:
     if not reports.sessions and not reports.simulators:
         return "no process used the GPU, as far as is known"
@@ -195,9 +89,9 @@ def _why_missing(key: str, device: str, reports: Reports, cores: list[dict[str, 
         return "--gpu-memory was not given"
     if key == "plans" and reports.sessions:
         return "--policy planned was not given"
-    if key == "last_step" and reports.simulators:
-        return _why_no_last_step(reports.simulators)
-    if key in ("handles_refused", "plans") or key in _COUNTED_BY_THE_CORE:
+    if key in ("last_step", "steady_step") and reports.simulators:
+        return _why_no_step(key, reports.simulators)
+    if key in (*_TOLD_BY_SESSIONS, "plans") or key in _COUNTED_BY_THE_CORE:
         return "no process had a session with the daemon that was reported"
     if device == "cuda":
         return "a real GPU's driver does not tell it"
@@ -208,10 +102,11 @@ def _why_missing(key: str, device: str, reports: Reports, cores: list[dict[str, 
     )
 
 
-def _why_no_last_step(simulators: list[dict[str, Any]]) -> str:
-    if len(simulators) > 1:
+def _why_no_step(key: str, simulators: list[dict[str, Any]]) -> str:
+    if key == "last_step" and len(simulators) > 1:
         return "there are several processes"
-    if not simulators[0].get("timeline"):
+    longest = _longest(simulators)
+    if longest is None or not longest.get("timeline"):
         return "the simulated GPU left no timeline"
     return "the program's last waits have no like before them"
 
@@ -221,14 +116,17 @@ def merge(
     device: str,
     values: Mapping[str, Value],
     warnings: list[str],
-    cards: Sequence[int] = (),
+    cards: Sequence[int],
+    ended: str,
+    elapsed_s: float,
 ) -> dict[str, Any]:
     """The object that `--stats` writes; its keys are KEYS. Counts of several processes are added,
     peaks are the largest process's.
 
-    What nobody could count is null, and `missing` says why. `cards`: memory of the real GPUs.
+    What nobody could count is null, and `missing` says why. `cards`: memory of the real GPUs;
+    `ended`, `elapsed_s`: how the program did, and after how many seconds.
     """
-    merged = _merge(reports, device, values, warnings, cards)
+    merged = _merge(reports, device, values, warnings, cards, ended, elapsed_s)
     cores = [
         session["core"] for session in reports.sessions if isinstance(session.get("core"), dict)
     ]
@@ -246,6 +144,8 @@ def _merge(
     values: Mapping[str, Value],
     warnings: list[str],
     cards: Sequence[int],
+    ended: str,
+    elapsed_s: float,
 ) -> dict[str, Any]:
     cores = [
         session["core"] for session in reports.sessions if isinstance(session.get("core"), dict)
@@ -284,16 +184,20 @@ def _merge(
     )
     evicted = [_sum(simulators, key) or 0 for key in _LEFT]
     settings = reports.sessions[0].get("settings", {}) if reports.sessions else {}
+    steps = _steps(simulators)
     return {
         "version": VERSION,
         "device": device,
         "policy": settings.get("policy", values["policy"]),
         "prefetch_degree": settings.get("prefetch_degree", values["prefetch_degree"]),
+        "ended": ended,
+        "elapsed_s": elapsed_s,
         "gpu_memory_bytes": _gpu_memory(simulators, cards, values["gpu_memory"]),
         "gpu_time_s": _sum(simulators, "gpu_time_s"),
         "gpu_time_max_s": _most(simulators, "gpu_time_s"),
         "compute_s": _sum(simulators, "compute_s"),
-        "last_step": last_step(simulators[0].get("timeline", [])) if len(simulators) == 1 else None,
+        "last_step": last_step(steps) if len(simulators) == 1 else None,
+        "steady_step": _steady_step(steps, simulators, reports.sessions),
         **_iterations(cores),
         "kernels": _sum(simulators, "kernels") if simulators else _sum(cores, "launches"),
         "execution_ids": _sum(cores, "execution_ids"),
@@ -324,6 +228,10 @@ def _merge(
         "peak_allocated_bytes": _most(simulators, "peak_managed_bytes")
         if simulators
         else _most(cores, "peak_allocated_bytes"),
+        "allocations_refused": _sum(reports.sessions, "allocations_refused"),
+        "allocatable_bytes": min(
+            filter(None, _all(reports.sessions, "allocatable_bytes")), default=None
+        ),
         "handles_refused": _sum(reports.sessions, "handles_refused"),
         "table_bytes": _sum(cores, "table_bytes"),
         "daemon_events": _sum(cores, "events"),
@@ -334,6 +242,23 @@ def _merge(
         "devices": _devices(simulators) if simulators else None,
         "processes": _processes(reports),
     }
+
+
+def _longest(simulators: list[dict[str, Any]]) -> dict[str, Any] | None:
+    return max(simulators, key=lambda one: float(one.get("gpu_time_s", 0)), default=None)
+
+
+def _steps(simulators: list[dict[str, Any]]) -> list[Step]:
+    longest = _longest(simulators)
+    return repeated_steps(longest.get("timeline", [])) if longest is not None else []
+
+
+def _steady_step(
+    steps: list[Step], simulators: list[dict[str, Any]], sessions: list[dict[str, Any]]
+) -> dict[str, Any] | None:
+    longest = _longest(simulators) or {}
+    core = next((one.get("core") for one in sessions if one.get("pid") == longest.get("pid")), None)
+    return steady_step(steps, core, longest.get("kernels", 0))
 
 
 def _plans(sessions: list[dict[str, Any]]) -> list[dict[str, Any]] | None:

@@ -1,5 +1,5 @@
-"""A run's statistics for people: a few lines, of which the first say how it went and whether there
-is anything to do.
+"""A run's statistics for people: about ten lines, of which the first say how it went and whether
+there is anything to do. All figures are in the statistics themselves (`--stats`).
 """
 
 from __future__ import annotations
@@ -10,148 +10,167 @@ from typing import Any
 
 from deepum.sizes import size
 from deepum.statistics import recomputed
-from deepum.statistics.run import process_fits
+from deepum.statistics.outcome import Outcome, outcome
+from deepum.statistics.verdict import EXPLAINED, NAMES, Interval, Limit
 
 _MOST_PROCESSES = 8  # that are told of one by one
+_MOST_WARNINGS = 4
+_LOST = (Limit.FAULTS, Limit.LINK)
 
 
-def summary(report: Mapping[str, Any], written: Sequence[str] = ()) -> list[str]:
-    """The lines, without the prefix. `written`: files of this run that `deepum report` draws."""
-    warnings = [f"warning: {text}" for text in report["warnings"]]
-    remat = recomputed.lines(report.get("remat") or [])
+def summary(report: Mapping[str, Any]) -> list[str]:
+    """The lines, without the prefix."""
+    remat, warnings = recomputed.lines(report.get("remat") or []), _warnings(report["warnings"])
     if not report["processes"]:
-        return [*remat, *warnings, *([] if remat else ["the program used no GPU"])]
-    pointer = (
-        [f"to see it drawn: deepum report {' '.join(map(shlex.quote, written))}"] if written else []
-    )
-    return [*_outcome(report), *_figures(report), *remat, *warnings, *pointer]
+        ended = report.get("ended", "")
+        why = f"; it {ended}" if "was ended" in ended else ""
+        return [*remat, *warnings, *([] if remat else [f"the program used no GPU{why}"])]
+    told = outcome(report)
+    return [
+        *_went(report, told),
+        *_step(report, told),
+        *_verdict(told),
+        *_moved(report, told),
+        *_processes(report, told),
+        *_memory(report, told),
+        *_plans(report),
+        *remat,
+        *warnings,
+    ]
 
 
-def _outcome(report: Mapping[str, Any]) -> list[str]:
-    policy = report["policy"]
-    if policy != "on-demand":
-        policy += f" (predicts up to N = {report['prefetch_degree']} launches ahead)"
+def _warnings(texts: Sequence[str]) -> list[str]:
+    further = len(texts) - _MOST_WARNINGS
+    more = [f"and {further} further warnings (--stats has them)"] if further > 0 else []
+    return [*(f"warning: {text}" for text in texts[:_MOST_WARNINGS]), *more]
+
+
+def _went(report: Mapping[str, Any], told: Outcome) -> list[str]:
+    """What ran, and whether it fits; if so, nothing else is worth a line."""
     count = len(report["processes"])
-    ran = f"{report['kernels']} kernels" + (f" of {count} processes" if count > 1 else "")
-    simulated = report["devices"] is not None
-    if not simulated or report["gpu_time_s"] is None:
-        lines = [f"{report['device']}, {policy}: {ran}"]
-    elif count == 1:
-        computed = (
-            f", of which they computed {report['compute_s']:.3f} s"
-            if report.get("compute_s") is not None
-            else ""
-        )
-        lines = [
-            (
-                f"{report['device']}, {policy}: {ran} in {report['gpu_time_s']:.3f} s of virtual "
-                f"GPU time{computed}"
-            )
-        ]
+    name = "kernels" if told.run.simulated else "launches"
+    ran = f"{report['kernels']} {name}" + (f" of {count} processes" if count > 1 else "")
+    if told.seconds is None:
+        took = ""
+    elif told.run.simulated:
+        longest = " in the longest" if count > 1 else ""
+        took = f" in {told.seconds:.3f} s of virtual GPU time{longest}"
     else:
-        longest = max(
-            (one["simulated"]["gpu_time_s"] for one in report["processes"] if one["simulated"]),
-            default=0.0,
+        took = f"; the program took {told.seconds:.1f} s by the real clock"
+    cost = f"; {_cost(told.whole, told.limit)}" if told.whole and not told.run.fits else ""
+    first, *others = [
+        f"{report['device']}, {report['policy']}: {ran}{took}{cost}",
+        *_fits(report, told),
+    ]
+    return ["; ".join([first, *others])] if told.run.fits else [first, *others]
+
+
+def _cost(interval: Interval, limited: Limit) -> str:
+    """What of the time was not computing."""
+    what = "lost to memory" if limited in _LOST else "no kernel computed"
+    lost = f"{interval.lost:.0%}"
+    return (
+        f"kernels computed for {interval.compute_s:.3f} s, {what}: {interval.lost_s:.3f} s ({lost})"
+    )
+
+
+def _fits(report: Mapping[str, Any], told: Outcome) -> list[str]:
+    # Earlier versions did not tell the first.
+    memory, allocated = report.get("gpu_memory_bytes"), report["peak_allocated_bytes"]
+    if memory is None or allocated is None or None in told.fitting:
+        return []
+    which = "it" if len(told.fitting) == 1 else "each process"
+    if told.run.fits and told.run.failed is not None:
+        return [
+            f"{which} fitted in GPU memory ({size(allocated)} of {size(memory)} at most) until the "
+            f"program {told.run.failed}"
+        ]
+    if told.run.fits:
+        return [
+            f"{which} fits in GPU memory ({size(allocated)} of {size(memory)} at most): nothing "
+            f"had to be moved, nothing is to be done"
+        ]
+    if len(told.fitting) > 1:
+        which = f"{told.fitting.count(False)} of {len(told.fitting)} processes"
+    verb = "needs" if len(told.fitting) == 1 else "need"
+    share = f", {allocated / memory:.2f} times" if allocated > memory else ""
+    return [
+        f"{which} {verb} more than GPU memory holds ({size(allocated)} allocated, "
+        f"{size(memory)} there{share}): the rest was moved"
+    ]
+
+
+def _step(report: Mapping[str, Any], told: Outcome) -> list[str]:
+    """What a step takes, or why nobody knows."""
+    if told.run.fits:
+        return []
+    if told.step is None:
+        if told.found:
+            steps = "1 step was" if told.found == 1 else f"{told.found} steps were"
+            why = (report.get("missing") or {}).get("steady_step", "")
+            return [f"{steps} found in the launches; what one takes is not known: {why}"]
+        return ["no steps were found: nothing in its launches repeats until the end"]
+    step = told.step
+    took = step.interval
+    longest = ", of the process that took longest" if len(report["processes"]) > 1 else ""
+    mean = f"the mean of {step.mean_of} of {step.steps}{longest}"
+    lost = "lost to memory" if told.limit in _LOST else "no kernel computed"
+    line = (
+        f"a step takes {took.seconds * 1e3:.1f} ms ({mean}), {lost}: {took.lost_s * 1e3:.1f} ms "
+        f"({took.lost:.0%}); {took.faults:.0f} faults, {size(took.bytes_in)} to the GPU, "
+        f"{size(took.bytes_out)} back"
+    )
+    return [line, *([f"doubtful: {step.doubt}"] if step.doubt else [])]
+
+
+def _verdict(told: Outcome) -> list[str]:
+    """What limits, and what to try."""
+    lines = [] if told.run.fits else [f"limit: {NAMES[told.limit]}: {EXPLAINED[told.limit]}"]
+    if told.limit is Limit.UNKNOWN and not told.run.simulated and not told.run.fits:
+        lines = [
+            "time lost to memory: not known, since a real driver tells neither faults nor moves"
+        ]
+    return [*lines, *(f"try: {text}" for text in told.advice[:2])]
+
+
+def _moved(report: Mapping[str, Any], told: Outcome) -> list[str]:
+    if told.run.fits:
+        return []
+    if not told.run.simulated:
+        # What a real driver made of it nobody tells.
+        return [
+            f"asked to prefetch {size(report['bytes_prefetched'])}, to evict "
+            f"{size(report['bytes_evicted'])}; peak {size(report['peak_resident_bytes'])} believed "
+            f"on the GPU"
+        ]
+    shares = [
+        f"{report[key]:.0%} {text}"
+        for key, text in (
+            ("prefetch_coverage", "of what was needed"),
+            ("prefetch_accuracy", "of it used"),
         )
-        times = (
-            f"{longest:.3f} s of virtual GPU time in the longest, {report['gpu_time_s']:.3f} s in "
-            f"their sum"
-        )
-        lines = [f"{report['device']}, {policy}: {ran}; {times}"]
+        if report[key] is not None and report["bytes_prefetched"]
+    ]
+    prefetched = f"prefetched {size(report['bytes_prefetched'])}"
+    return [
+        f"in all {report['faults']} faults, {size(report['bytes_h2d'])} to the GPU, "
+        f"{size(report['bytes_d2h'])} back; {', '.join([prefetched, *shares])}"
+    ]
+
+
+def _processes(report: Mapping[str, Any], told: Outcome) -> list[str]:
+    """Of several processes or GPUs: a line each, and whether their times add up."""
+    lines = []
+    processes = report["processes"] if len(report["processes"]) > 1 else []
+    if processes and told.run.simulated:
         lines.append(
             "each process had simulated GPUs of its own: the times do not add up, and how "
             "processes share a card is not simulated"
         )
-    return lines + _fits(report) + _iterations(report) + _last_step(report)
-
-
-def _fits(report: Mapping[str, Any]) -> list[str]:
-    # Earlier versions did not tell the first.
-    memory, allocated = report.get("gpu_memory_bytes"), report["peak_allocated_bytes"]
-    if memory is None or allocated is None:
-        return []
-    fitting = [process_fits(process, memory) for process in report["processes"]]
-    if None in fitting:
-        return []
-    which = "it" if len(fitting) == 1 else "each process"
-    if all(fitting):
-        return [
-            (
-                f"{which} fits in GPU memory ({size(allocated)} of {size(memory)} at most): "
-                f"nothing had to be moved, nothing is to be done"
-            )
-        ]
-    if len(fitting) > 1:
-        which = f"{fitting.count(False)} of {len(fitting)} processes"
-    verb = "needs" if len(fitting) == 1 else "need"
-    share = f", {allocated / memory:.2f} times" if allocated > memory else ""
-    return [
-        (
-            f"{which} {verb} more than GPU memory holds ({size(allocated)} allocated, "
-            f"{size(memory)} there{share}): the rest was moved"
-        )
-    ]
-
-
-def _iterations(report: Mapping[str, Any]) -> list[str]:
-    count = report.get("iterations")  # earlier versions did not tell it
-    if not count:
-        return []
-    launches = report["iteration_launches"]
-    each = f", of {launches} launches each at the end" if launches else ""
-    steps = "1 step was" if count == 1 else f"{count} steps were"
-    most = " of the process that made most" if len(report["processes"]) > 1 else ""
-    return [f"{steps} found in the launches{most}{each}"]
-
-
-def _last_step(report: Mapping[str, Any]) -> list[str]:
-    step = report.get("last_step")  # earlier versions did not tell it
-    if not step:
-        return []
-    moved = (
-        f"{step['faults']} faults, {size(step['bytes_h2d'])} to the GPU, "
-        f"{size(step['bytes_d2h'])} back"
-    )
-    return [
-        (
-            f"the last step: {step['kernels']} kernels in {step['s'] * 1e3:.1f} ms, computing for "
-            f"{step['compute_s'] * 1e3:.1f} ms; {moved}"
-        )
-    ]
-
-
-def _figures(report: Mapping[str, Any]) -> list[str]:
-    lines = []
-    if report["faults"] is not None:
-        moved = f"{size(report['bytes_h2d'])} to the GPU, {size(report['bytes_d2h'])} back"
-        lines.append(f"{report['faults']} faults in {report['fault_batches']} batches; {moved}")
-    shares = [
-        f"{report[key]:.1%} {text}"
-        for key, text in (
-            ("prefetch_coverage", "of what was needed"),
-            ("prefetch_accuracy", "used"),
-        )
-        if report[key] is not None
-    ]
-    told = f" ({', '.join(shares)})" if shares and report["bytes_prefetched"] else ""
-    # What a real driver made of it nobody tells.
-    counted = report["devices"] is not None
-    verbs = ("prefetched", "evicted") if counted else ("asked to prefetch", "to evict")
-    lines.append(
-        f"{verbs[0]} {size(report['bytes_prefetched'])}{told}, {verbs[1]} "
-        f"{size(report['bytes_evicted'])}"
-    )
-    if report["bytes_prefetched_again"]:
-        lines.append(
-            f"asked for again, though it was believed to be there: "
-            f"{size(report['bytes_prefetched_again'])}"
-        )
-    where = "on the GPU" if counted else "believed on the GPU"
-    lines.append(
-        f"peak {size(report['peak_resident_bytes'])} {where}, "
-        f"{size(report['peak_allocated_bytes'])} allocated"
-    )
-    lines += _processes(report["processes"])
+    for process in processes[:_MOST_PROCESSES]:
+        lines.append(f"process {process['pid']}: {_of_process(process)}")
+    if (further := len(processes) - _MOST_PROCESSES) > 0:
+        lines.append(f"and {further} further processes (--stats has them)")
     devices = report["devices"] or []
     for ordinal, counted in enumerate(devices if len(devices) > 1 else []):
         moved = (
@@ -163,11 +182,37 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
             f"GPU {ordinal}: {counted['kernels']} kernels, {counted['faults']} faults; "
             f"{moved}; {peak}"
         )
-    lines += _plans(report)
-    if report["launches_over_capacity"]:
+    return lines
+
+
+def _of_process(process: Mapping[str, Any]) -> str:
+    simulated, core = process["simulated"], (process["session"] or {}).get("core") or {}
+    if simulated is None:
+        allocated = size(core.get("peak_allocated_bytes"))
+        return f"{core.get('launches', 0)} launches; {allocated} allocated"
+    return (
+        f"{simulated['kernels']} kernels in {simulated['gpu_time_s']:.3f} s, "
+        f"{simulated['faults']} faults; {size(simulated['peak_managed_bytes'])} allocated"
+    )
+
+
+def _memory(report: Mapping[str, Any], told: Outcome) -> list[str]:
+    """Where memory ran out, or was near it, and what was beyond what it should be."""
+    lines = []
+    if told.run.refused or told.run.nearly_full:
+        room = size(report["allocatable_bytes"])
+        what = "GPU and host memory (--host-memory) together hold"
         lines.append(
-            f"{report['launches_over_capacity']} launches alone needed more GPU memory than "
-            f"they may have; they ran"
+            f"memory ran out: {told.run.refused} allocations were refused, beyond the {room} that "
+            f"{what}"
+            if told.run.refused
+            else f"memory is nearly used up: {size(report['peak_allocated_bytes'])} of the {room} "
+            f"that {what}"
+        )
+    if told.run.launches_over_capacity:
+        lines.append(
+            f"{told.run.launches_over_capacity} launches alone needed more GPU memory than they "
+            f"may have; they ran"
         )
     if report["peak_remote_bytes"]:
         lines.append(
@@ -176,7 +221,7 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
         )
     if report["budget_overshoot_bytes"]:
         over = size(report["budget_overshoot_bytes"])
-        if counted:
+        if told.run.simulated:
             lines.append(f"the GPU's memory in use exceeded the budget by up to {over}")
         else:
             lines.append(
@@ -184,6 +229,25 @@ def _figures(report: Mapping[str, Any]) -> list[str]:
                 f"count what was evicted among them"
             )
     return lines
+
+
+def places(report: Mapping[str, Any], drawn: Sequence[str], can_watch: bool) -> list[str]:
+    """Where to look next, in a line, if it is worth one. `drawn`: arguments with which `deepum
+    report` draws the run; `can_watch`: there is `deepum top`.
+    """
+    if not report["processes"]:
+        return []
+    fits = outcome(report).run.fits
+    found = []
+    if drawn:
+        found.append(f"charts: deepum report {' '.join(map(shlex.quote, drawn))}")
+    if not fits:
+        if not drawn:
+            found.append("charts: --stats FILE, then deepum report FILE")
+        if can_watch:
+            found.append("while it runs: deepum top")
+        found.append("these lines: docs/usage.md")
+    return [f"next: {'; '.join(found)}"] if found else []
 
 
 def _plans(report: Mapping[str, Any]) -> list[str]:
@@ -213,28 +277,3 @@ def _plans(report: Mapping[str, Any]) -> list[str]:
 
 def _duration(us: float) -> str:
     return f"{us / 1e6:.2f} s" if us >= 1e6 else f"{us / 1e3:.2f} ms"
-
-
-def _processes(processes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each of several."""
-    lines = []
-    for process in processes if len(processes) > 1 else []:
-        simulated, core = process["simulated"], (process["session"] or {}).get("core") or {}
-        if simulated is not None:
-            text = (
-                f"{simulated['kernels']} kernels in {simulated['gpu_time_s']:.3f} s, "
-                f"{simulated['faults']} faults"
-            )
-            text += f"; {size(simulated['peak_managed_bytes'])} allocated"
-        else:
-            text = (
-                f"{core.get('launches', 0)} kernels; {size(core.get('peak_allocated_bytes'))} "
-                f"allocated"
-            )
-        lines.append(f"process {process['pid']}: {text}")
-    further = len(lines) - _MOST_PROCESSES
-    return (
-        lines
-        if further <= 0
-        else [*lines[:_MOST_PROCESSES], f"and {further} further processes (--stats has them)"]
-    )

@@ -42,6 +42,12 @@ class Session final : public MoverListener {
   void handle_refused() noexcept {
     __atomic_fetch_add(&memory_.control->handles_refused, 1u, __ATOMIC_RELAXED);
   }
+  void allocation_refused() noexcept {
+    __atomic_fetch_add(&memory_.control->allocations_refused, 1u, __ATOMIC_RELAXED);
+  }
+  void allocatable(std::uint64_t bytes) noexcept {
+    __atomic_store_n(&memory_.control->allocatable_bytes, bytes, __ATOMIC_RELAXED);
+  }
   bool wants_faults() const noexcept {
     return __atomic_load_n(&memory_.control->wants_faults, __ATOMIC_RELAXED) != 0;
   }

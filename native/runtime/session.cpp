@@ -352,6 +352,18 @@ void handle_refused() noexcept {
   }
 }
 
+void allocation_refused() noexcept {
+  if (Session* session = live.load(std::memory_order_acquire)) {
+    session->allocation_refused();
+  }
+}
+
+void allocatable(std::uint64_t bytes) noexcept {
+  if (Session* session = live.load(std::memory_order_acquire)) {
+    session->allocatable(bytes);
+  }
+}
+
 void before_value_wait() noexcept {
   Discards::instance().forbid();
   if (Session* session = live.load(std::memory_order_acquire)) {

@@ -101,6 +101,11 @@ std::uint64_t emit(deepum_event_header* record) noexcept;
 // the daemon.
 void handle_refused() noexcept;
 
+// GPU and host memory together had no room for an allocation; how much there is of both, in bytes:
+// told to the daemon.
+void allocation_refused() noexcept;
+void allocatable(std::uint64_t bytes) noexcept;
+
 // A launch: `before_execute` after emitting its event and before forwarding the call (in lock-step
 // it waits for the daemon's decisions and carries them out), `after_execute` once the driver
 // accepted it (records a progress marker every marker_interval launches of the stream), whether or

@@ -36,7 +36,11 @@ typedef struct deepum_ring_control {
   uint64_t events_lost;
   /* Requests to share managed memory with other processes or devices that the driver refused. */
   uint64_t handles_refused;
-  uint64_t reserved1[5];
+  /* Allocations that GPU and host memory together had no room for. */
+  uint64_t allocations_refused;
+  /* Bytes that can be allocated on the devices used so far, host memory included. */
+  uint64_t allocatable_bytes;
+  uint64_t reserved1[3];
 
   uint64_t event_consumed; /* consumer */
   /* All commands caused by events up to this one are in the command ring. */

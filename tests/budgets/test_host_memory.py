@@ -20,7 +20,7 @@ Python = Callable[..., Ran]
 
 @pytest.mark.parametrize("env", [{}, SOFT], ids=["card", "budget"])
 def test_both_budgets_are_there_and_no_more(python: Python, env: dict[str, str]) -> None:
-    facts = python(
+    ran = python(
         BUDGETS,
         """
 start()
@@ -33,12 +33,29 @@ again = try_alloc(60 * MiB)[0]
 tell(before=before, taken=[result for result, _ in taken], full=full, refused=refused, again=again, after=mem_info())
 """,
         env=env,
-    ).facts
+    )
+    facts = ran.facts
     assert facts["before"] == [384 * MIB, 384 * MIB]
     assert facts["taken"] == [0, 0, 0]
     assert facts["full"] == [0, 384 * MIB] == facts["after"]
     assert facts["refused"] == [OUT_OF_MEMORY] * 3
     assert facts["again"] == 0
+    assert ran.told["allocations_refused"] == 3
+    assert ran.told["allocatable_bytes"] == 384 * MIB
+    told = (
+        "memory ran out: 3 allocations were refused, beyond the 384.0 MiB that GPU and host memory"
+    )
+    assert told in ran.err and "try: --host-memory SIZE" in ran.err
+
+
+def test_what_is_nearly_used_up_is_said(python: Python) -> None:
+    """370 of 384 MiB; of 512 they are not."""
+    snippet = "start()\ntry_alloc(370 * MiB)\ntell(done=1)"
+    ran = python(BUDGETS, snippet)
+    assert ran.told["allocations_refused"] == 0
+    assert "memory is nearly used up: 370.0 MiB of the 384.0 MiB" in ran.err
+    ran = python([*BUDGETS[:2], "--host-memory", "256MiB"], snippet)
+    assert "nearly used up" not in ran.err
 
 
 def test_the_programs_own_managed_memory_and_pools_count_and_are_given_back(python: Python) -> None:
@@ -61,7 +78,7 @@ tell(refused=refused, after=mem_info(), again=try_alloc(384 * MiB)[0])
         )
         == 1
     )
-    assert ran.err.count("--host-memory SIZE") == ran.err.count("out of memory") == 1
+    assert ran.err.count("--host-memory SIZE (") == ran.err.count("out of memory") == 1
     assert ran.facts == {
         "refused": [OUT_OF_MEMORY] * 2,
         "after": [384 * MIB, 384 * MIB],

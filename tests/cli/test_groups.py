@@ -9,12 +9,16 @@ from collections.abc import Callable
 import click
 import pytest
 
-from deepum.cli import run, simulate
+from deepum.cli import compare, simulate
+from deepum.cli import run as run_command
 from deepum.cli.groups import GroupedCommand
+from deepum.cli.run_options import GROUPS
 
 
 @pytest.mark.parametrize(
-    "command", [run.command, simulate.command], ids=lambda command: command.name
+    "command",
+    [run_command.command, compare.command, simulate.command],
+    ids=lambda command: command.name,
 )
 def test_each_option_is_in_one_group(command: click.Command) -> None:
     assert isinstance(command, GroupedCommand)
@@ -24,12 +28,12 @@ def test_each_option_is_in_one_group(command: click.Command) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["run", "simulate"])
+@pytest.mark.parametrize("name", ["run", "compare", "simulate"])
 def test_a_group_has_a_heading_and_a_sentence(
     deepum: Callable[..., subprocess.CompletedProcess[str]], name: str
 ) -> None:
     told = deepum(name, "--help").stdout
-    for group in {"run": run.GROUPS, "simulate": simulate.GROUPS}[name]:
+    for group in {"run": GROUPS, "compare": compare.GROUPS, "simulate": simulate.GROUPS}[name]:
         assert re.search(rf"^{group.heading}:$", told, re.MULTILINE)
         assert group.sentence in " ".join(told.split())
     assert told.rstrip().splitlines()[-1].split()[:2] == ["-h,", "--help"]

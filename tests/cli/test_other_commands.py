@@ -36,6 +36,7 @@ def test_help_names_every_command(deepum: Deepum) -> None:
     assert told.returncode == 0
     names = (
         "run",
+        "compare",
         "path",
         "doctor",
         "machines",

@@ -163,7 +163,7 @@ def test_the_documentation_lists_every_statistic(
 ) -> None:
     import json
 
-    from deepum.statistics.run import KEYS
+    from deepum.statistics.keys import KEYS
 
     text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
     assert dict(re.findall(r"^\| `([a-z_0-9]+)` \| (.*) \|$", text, re.MULTILINE)) == KEYS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deepum.cli.run import GROUPS
+from deepum.cli.run_options import GROUPS
 from deepum.configuration.resolve import from_file
 from deepum.configuration.settings import BY_NAME, OPTIONS, TUNABLES
 from deepum.configuration.tuning import tuned

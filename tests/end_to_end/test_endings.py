@@ -44,10 +44,12 @@ def _told(run: subprocess.Popen[str], folder: Path) -> tuple[dict[str, Any], str
 
 
 def _all_is_known(told: dict[str, Any], said: str, how: str) -> None:
+    assert told["ended"] == how and told["elapsed_s"] > 0
     assert told["kernels"] == KERNELS and told["gpu_time_s"] > 0 and told["faults"] > 0
     assert told["bytes_h2d"] > 0 and told["bytes_d2h"] > 0
     assert told["missing"] == {
         "last_step": "the simulated GPU left no timeline",
+        "steady_step": "the simulated GPU left no timeline",
         "plans": "--policy planned was not given",
     }
     (process,) = told["processes"]

@@ -18,7 +18,7 @@ import pytest
 from running import holders, lock_of, socket_of
 
 from deepum.core import CoreSettings, EventLog, Execute, events, replay
-from deepum.statistics.run import KEYS
+from deepum.statistics.keys import KEYS
 
 OLDEST_LAST_USE = 1
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]

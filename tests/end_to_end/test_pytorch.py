@@ -209,7 +209,10 @@ def test_steps_are_counted(deepum: Deepum, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "s.json").read_text())
     assert told["iterations"] in (5, 6)  # the first is another
     assert 0.9 < told["iteration_launches"] / told["last_step"]["kernels"] < 1.2
-    assert f"deepum: {told['iterations']} steps were found in the launches" in result.stderr
+    assert told["steady_step"]["iterations"] == pytest.approx(1, abs=0.2)
+    step = f"{told['steady_step']['s'] * 1e3:.1f} ms"
+    assert f"deepum: a step takes {step} (the mean of" in result.stderr
+    assert "doubtful" not in result.stderr
 
 
 def test_each_rank_of_torchrun_is_a_session_of_its_own(deepum: Deepum, tmp_path: Path) -> None:
@@ -260,3 +263,29 @@ def test_each_rank_of_torchrun_is_a_session_of_its_own(deepum: Deepum, tmp_path:
         rank["simulated"]["kernels"] > 0 and rank["session"]["core"]["bytes_evicted"] > 0
         for rank in ranks
     )
+
+
+def test_a_program_that_waits_at_every_second_step_has_doubtful_steps(
+    deepum: Deepum, tmp_path: Path
+) -> None:
+    """As a Trainer that logs every second step: from wait to wait are two steps."""
+    (tmp_path / "train.py").write_text(
+        "import torch\n"
+        "model = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(30))).cuda()\n"
+        "optimizer = torch.optim.Adam(model.parameters())\n"
+        "batch = torch.randn(256, 512).cuda()\n"
+        "for step in range(16):\n"
+        "    model(batch).square().mean().backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+        "    if step % 2:\n"
+        "        torch.cuda.synchronize()\n"
+    )
+    flags = ("--device", "sim", "--gpu-memory", "64MiB", "--stats", "s.json")
+    result = deepum("run", *flags, "--", sys.executable, "train.py", timeout=300)
+    assert result.returncode == 0, result.stderr
+    step = json.loads((tmp_path / "s.json").read_text())["steady_step"]
+    assert step["iterations"] == pytest.approx(2, abs=0.3)
+    told = next(line for line in result.stderr.splitlines() if "doubtful" in line)
+    assert "waits once in 2 iterations of its launches" in told
+    assert f"one may be {step['s'] / 2 * 1e3:.1f} ms" in told

@@ -45,6 +45,13 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return told
 
 
+def gain(html: str) -> float:
+    """What the first chart says of deepum."""
+    rows = Parsed(html).charts["chart-0"]["data"]["values"]
+    (told,) = [row["value"] for row in rows if row["policy"] == "deepum"]
+    return float(told)
+
+
 def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
     drawing()
     told = deepum(
@@ -77,7 +84,14 @@ def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Pat
     assert targets == {f"#{told['id']}" for tag, told in page.elements if tag == "h2"}, (
         "the contents lead to every section"
     )
-    outcome = html.partition("<nav>")[0].partition("<h1>")[2]
+    first = html.partition("<nav>")[0].partition("<h1>")[2]
+    answers, _, outcome = first.partition('class="outcome"')
+    assert re.findall(r'class="question">(.*?)</p><strong>(.*?)</strong>', answers) == [
+        ("Is it working?", "Yes"),
+        ("How much faster is it?", f"{gain(html):.2f} x"),
+        ("What is the limit?", "The kernels"),
+        ("What to try next?", "Nothing"),
+    ]
     assert re.search(
         r"<li>training on a100-40gb-g10, 192.0 MiB: \d+\.\d ms a step under deepum, \d\.\d\d times as fast as on-demand",
         outcome,

@@ -115,6 +115,7 @@ void write_json(State& state, std::FILE* file) {
     json.number("fault_batches", point.counters.fault_batches);
     json.number("bytes_h2d", point.counters.bytes_h2d);
     json.number("bytes_d2h", point.counters.bytes_d2h);
+    json.number("bytes_demand", point.counters.bytes_demand);
     json.number("kernels", point.counters.kernels);
     json.number("bytes_missing", point.counters.bytes_missing);
     json.number("bytes_accessed", point.counters.bytes_accessed);
