@@ -160,7 +160,8 @@ def _option(setting: Setting) -> Callable[[Callable[..., Any]], Callable[..., An
             type=str,
             help=_help(setting),
         )
-    metavar = "|".join(setting.choices) if setting.choices else _METAVARS[setting.kind]
+    kinds = [_METAVARS[setting.kind]] if setting.kind in _METAVARS else []
+    metavar = "|".join([*kinds, *setting.choices])
     return click.option(
         setting.option, setting.name, default=None, metavar=metavar, help=_help(setting)
     )
