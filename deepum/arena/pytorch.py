@@ -31,6 +31,7 @@ class Statistics:
 
     live_bytes: int  # handed out
     peak_live_bytes: int
+    allocated_bytes: int  # ever handed out
     held_bytes: int  # of the driver: arena, and pool
     peak_held_bytes: int
     arena_bytes: int
@@ -140,7 +141,12 @@ def _count_by_arena(torch: Any) -> None:
 
     def nested(device: Any = None) -> dict[str, Any]:
         told = statistics(number(device))
-        live = {"current": told.live_bytes, "peak": told.peak_live_bytes}
+        live = {
+            "current": told.live_bytes,
+            "peak": told.peak_live_bytes,
+            "allocated": told.allocated_bytes,
+            "freed": told.allocated_bytes - told.live_bytes,
+        }
         held = {"current": told.held_bytes, "peak": told.peak_held_bytes}
         return {
             "allocated_bytes": {"all": live},

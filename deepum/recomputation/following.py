@@ -96,6 +96,9 @@ class Following:
         self._engine.add(self._backend.hand_out(storage))
 
     def _give_back(self, storage: Storage) -> None:
+        content = self._backend.held[storage]
+        if content.is_resident and content.producer is not None:
+            self._engine.before_release(content)
         content, is_free = self._backend.give_back(storage)
         if is_free:
             self._engine.release(content)

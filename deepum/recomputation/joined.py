@@ -49,6 +49,32 @@ class Beside(Engine):
         """It goes, as it would without recomputation; what it is needed for comes back."""
         self._gives_up(source)
 
+    def before_release(self, content: Content) -> None:
+        """What would become dear without it comes back first."""
+        if self.priced.price <= 0:
+            return
+        locked = self.acquire([content])
+        for one in self._dear_without(content):
+            self.materialise(one)
+        self.free_locks(locked)
+        self.settle()
+
+    def _dear_without(self, content: Content) -> list[Content]:
+        """Evicted contents that are computed from it, and not cheap any more once it is gone."""
+        found: list[Content] = []
+        seen = {content}
+        front = [content]
+        while front:
+            for reader in front.pop().readers():
+                for one in reader.living():
+                    if one in seen or one.is_resident:
+                        continue
+                    seen.add(one)
+                    front.append(one)
+                    if one.is_held and math.isinf(self.priced.path(one, content)):
+                        found.append(one)
+        return found
+
     def settle(self) -> None:
         """The window moves on."""
         super().settle()

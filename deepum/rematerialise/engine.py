@@ -69,6 +69,9 @@ class Engine(Residency):
         """
         self._sever(content)
 
+    def before_release(self, content: Content) -> None:
+        """The program is about to let go of a resident content, which can be computed again."""
+
     def pin(self, content: Content, why: str) -> None:
         """It is never evicted from now on, and comes back if it was."""
         self.materialise(content)
@@ -137,12 +140,28 @@ class Engine(Residency):
         """What was computed on the way to something else, and has served for that."""
         if not self._transient:
             return None
-        needed = {id(one) for path in self._paths for step in path for one in step.operation.inputs}
+        self._transient = [one for one in self._transient if one.is_resident]
+        needed = self._needed()
         for place, one in enumerate(self._transient):
-            if not one.is_resident or (not one.locks and id(one) not in needed):
+            if not one.locks and id(one) not in needed:
                 del self._transient[place]
-                return one if one.is_resident else self._spent()
+                return one
         return None
+
+    def _needed(self) -> set[int]:
+        """Ids of the contents that are read on the way to what is being computed, by operations
+        that are still to run.
+        """
+        front = [step.operation for path in self._paths for step in path]
+        met = set(front)
+        needed: set[int] = set()
+        while front:
+            for one in front.pop().inputs:
+                needed.add(id(one))
+                if not one.is_resident and one.producer is not None and one.producer not in met:
+                    met.add(one.producer)
+                    front.append(one.producer)
+        return needed
 
     def _relieve(self, missing: int) -> bool:
         """Nothing is left to evict, with so many bytes too few: whether more can be evicted now.

@@ -143,21 +143,29 @@ class PricedPath(Heuristic):
         self.window = 0.0
 
     def score(self, content: Content, staleness: float, free_beside: int) -> float:
-        most = self.price * content.bytes
-        if staleness < self.window or content.cost > most:
+        if staleness < self.window:
             return NEVER
+        return self.path(content) / (content.bytes * (staleness + 1.0))
+
+    def path(self, content: Content, without: Content | None = None) -> float:
+        """Nanoseconds to compute a content and all that is missing on the way to it, `without`
+        among it; infinite where that is not cheap for its size.
+        """
+        most = self.price * content.bytes
         total, seen, front = content.cost, {content}, [content]
+        if total > most:
+            return math.inf
         while front:
             producer = front.pop().producer
             for one in producer.inputs if producer is not None else ():
-                if one.is_resident or one in seen:
+                if (one.is_resident and one is not without) or one in seen:
                     continue
                 seen.add(one)
                 total += one.cost
                 if total > most or len(seen) > _MOST_ON_PATH:
-                    return NEVER
+                    return math.inf
                 front.append(one)
-        return total / (content.bytes * (staleness + 1.0))
+        return total
 
 
 HEURISTICS: tuple[Heuristic, ...] = (

@@ -15,6 +15,7 @@ extern "C" {
 typedef struct deepum_arena_allocator_statistics {
   int64_t live_bytes;      /* handed out */
   int64_t peak_live_bytes; /* since the last reset, as all peaks */
+  int64_t allocated_bytes; /* ever handed out */
   int64_t held_bytes;      /* of the driver: arena, and pool */
   int64_t peak_held_bytes;
   int64_t arena_bytes;         /* the arena's part of them */

@@ -41,6 +41,7 @@ void* DeviceAllocator::allocate(std::size_t bytes, cudaStream_t stream, const Se
                         memory < arena_->memory + static_cast<Address>(arena_->ranges.bytes());
   blocks_[pointer] = {rounded, number, of_arena, {}};
   statistics_.live_bytes += rounded;
+  statistics_.allocated_bytes += rounded;
   statistics_.peak_live_bytes = std::max(statistics_.peak_live_bytes, statistics_.live_bytes);
   report(pointer, rounded);
   look_for_plans(place, settings);
