@@ -88,7 +88,7 @@ def recomputing() -> None:
     import deepum
     from deepum.workloads import images
 
-    job = images.resnet("cuda", 8, 96, 2, 2, 2, 2)
+    job = images.resnet("cuda", 64, 128, 1, 1, 1, 1)
     job.step()
     torch.cuda.reset_peak_memory_stats()
     job.step()

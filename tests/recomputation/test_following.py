@@ -127,6 +127,26 @@ def test_what_the_program_lets_go_of_stays_while_something_needs_it() -> None:
         assert found.engine.counters.recomputed_ns == again
 
 
+def test_what_would_become_dear_comes_back_before_that() -> None:
+    """What was cheap to compute again as long as what it is computed from was there."""
+    made = Made()
+    made.new("w", 4)
+    made.run("weights", writes="w")
+    made.end_step()
+    made.new("x", 4)
+    made.run("dear", reads="w", writes="x", ns=1000 * MIB)
+    made.new("a", 8)
+    made.run("cheap", reads="x", writes="a", ns=MIB)
+    evicting(made, "b")
+    made.free("x")
+    made.run("use", reads="a")
+    made.end_step()
+    found = Followed(made, lambda backend: Beside(0, backend, price=1.0))
+    assert disagreement(found.original, found.trace) is None
+    assert found.engine.counters.evictions >= 1
+    assert found.engine.counters.recomputed_ns == MIB
+
+
 def test_the_policy_fits_the_card_or_says_where_it_does_not() -> None:
     made = Workload("made", training(12, 8, 8).trace(), "v100-16gb")
     fits = run(made, "v100-16gb", BY_NAME["dtr"], 120 * MIB)
