@@ -39,7 +39,7 @@ class Steps(Protocol):
         """The last launch of that step was launched."""
 
 
-class Untold:
+class NoSteps:
     """Nothing depends on steps."""
 
     def begin(self, number: int) -> None:
@@ -59,7 +59,7 @@ class Following:
         self._engine = engine
         self._backend = backend
         self._tape = tape
-        self._steps: Steps = steps or Untold()
+        self._steps: Steps = steps or NoSteps()
         self._locked: dict[Storage, Content] = {}
         self._others: dict[int, int] = {}  # bytes by slot
 
