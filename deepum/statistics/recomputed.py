@@ -45,8 +45,9 @@ def _chosen(one: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
         return f"{took}; it fits, nothing was tried"
     trials = choice["trials"]
     if choice["outcome"] == "undecided":
-        tried = f"{len(trials)} settings were tried" if trials else "no setting was tried"
-        return f"{took}; {tried} in {choice['steps']} steps, too few to choose"
+        count = len(trials)
+        settings = f"{count} settings were" if count > 1 else f"{count or 'no'} setting was"
+        return f"{took}; {settings} tried in {choice['steps']} steps, too few to choose"
     alone, again = trials[0]["ms"], min((trial["ms"] for trial in trials[1:]), default=0.0)
     if choice["outcome"] == "move":
         return (
