@@ -6,7 +6,6 @@ leaves, is found by trials while the program runs (deepum.rematerialise.trials).
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from deepum.recomputation.backend import TraceBackend
@@ -18,6 +17,7 @@ from deepum.rematerialise.graph import Content
 from deepum.rematerialise.heuristics import PricedPath
 from deepum.rematerialise.residency import Counters
 from deepum.rematerialise.trials import Trial, Trials
+from deepum.rematerialise.window import Window
 
 LEAST_BYTES = 1 << 20  # MegEngine's
 _WINDOW = 1 / 4  # of the card
@@ -36,9 +36,8 @@ class Beside(Engine):
         self.priced = PricedPath(price)
         super().__init__(budget, backend, self.priced, smallest=LEAST_BYTES, sampling=False)
         self._trace = backend
-        self._window_bytes = window_bytes
-        self._uses: deque[tuple[int, float]] = deque()  # bytes and clock behind a launch
-        self._begin = -math.inf  # of the window, by the clock
+        self._window = Window(window_bytes)
+        self._passed = 0  # bytes that launches had used at the end of the latest operation
 
     def make_room(self, size: int) -> None:
         """So many bytes fit, or nothing is worth evicting."""
@@ -78,13 +77,11 @@ class Beside(Engine):
     def settle(self) -> None:
         """The window moves on."""
         super().settle()
-        if not self._window_bytes:
-            return
-        passed = self._trace.passed_bytes
-        self._uses.append((passed, self.clock))
-        while self._uses[0][0] < passed - self._window_bytes:
-            self._begin = self._uses.popleft()[1]
-        self.priced.window = self.clock - self._begin
+        before, self._passed = self._passed, self._trace.passed_bytes
+        self._window.use(self._passed - before, self.clock)
+
+    def _may_leave(self, content: Content) -> bool:
+        return super()._may_leave(content) and content.last_use <= self._window.begin
 
     def _relieve(self, missing: int) -> bool:
         return False

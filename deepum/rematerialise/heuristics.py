@@ -133,18 +133,15 @@ class Largest(Heuristic):
 class PricedPath(Heuristic):
     """The time to compute a content and all that is missing on the way to it, found by search, by
     size and staleness; where that is not cheap for its size, unified memory moves it for less.
-    price: nanoseconds a byte at most. window: nanoseconds; what was used since stays.
+    price: nanoseconds a byte at most.
     """
 
     name = "priced-path"
 
     def __init__(self, price: float = math.inf) -> None:
         self.price = price
-        self.window = 0.0
 
     def score(self, content: Content, staleness: float, free_beside: int) -> float:
-        if staleness < self.window:
-            return NEVER
         return self.path(content) / (content.bytes * (staleness + 1.0))
 
     def path(self, content: Content, without: Content | None = None) -> float:

@@ -59,7 +59,7 @@ class SoftEngine(Engine):
         return False
 
     def _may_leave(self, content: Content) -> bool:
-        return not content.locks and content.last_use <= self._window.begin
+        return super()._may_leave(content) and content.last_use <= self._window.begin
 
     def _victim(self) -> Content | None:
         # Not all where those that were drawn are not worth it: memory is short all the time.
