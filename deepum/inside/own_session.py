@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import cache
-from pathlib import Path
 
+from deepum import shim
 from deepum.client.channel import Channel, NoDaemonError
 from deepum.daemon.figures import SessionFigures
 from deepum.daemon.steering import Changes
 
-_SHIM = "libdeepum.so"
 _warned = False
-
-
-@cache
-def is_under_deepum() -> bool:
-    """Whether the shim is loaded into this process, and not disabled."""
-    if os.environ.get("DEEPUM_DISABLE", "0") not in ("", "0"):
-        return False
-    return _SHIM in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
 
 
 def warn_if_absent(what: str) -> bool:
@@ -28,7 +18,7 @@ def warn_if_absent(what: str) -> bool:
     do for that says so, to its caller's caller.
     """
     global _warned
-    if is_under_deepum():
+    if shim.is_loaded() and not shim.is_disabled():
         return False
     if not _warned:
         _warned = True

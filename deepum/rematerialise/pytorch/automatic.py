@@ -62,6 +62,7 @@ class Automatic:
     def begin(self, tracker: Tracker) -> None:
         """Operators pass by the tracker until something is to be computed again."""
         self._tracker = tracker
+        tracker.backend.counts_allocated = True
         tracker.rest()
         self._boundaries.install()
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from deepum import paths
+from deepum import shim
 from deepum.errors import UsageError
 from deepum.sizes import parse_size
 
@@ -20,9 +19,9 @@ def check_unified(device: torch.device) -> None:
     """Raises UsageError where nothing moves what is beyond the device's memory."""
     if device.type != "cuda":
         cause = f"is for a GPU, and the device is '{device}'"
-    elif os.environ.get("DEEPUM_DISABLE", "0") not in ("", "0"):
+    elif shim.is_disabled():
         cause = "is for unified memory, and DEEPUM_DISABLE is set"
-    elif paths.SHIM.name not in Path("/proc/self/maps").read_text(encoding="utf-8"):
+    elif not shim.is_loaded():
         cause = "is for programs under `deepum run`"
     else:
         return
