@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from comparing import bits
+from comparing import bits, in_use
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
@@ -178,7 +178,11 @@ def test_the_programs_make_it_compute_again() -> None:
         try:
             # What was used longest ago, since measured times are others each time.
             with deepum.remat(
-                matrices * _BYTES, device="cpu", smallest=1, heuristic="lru", sampling=False
+                in_use() + matrices * _BYTES,
+                device="cpu",
+                smallest=1,
+                heuristic="lru",
+                sampling=False,
             ) as remat:
                 found = run()
         except torch.OutOfMemoryError:
