@@ -11,7 +11,7 @@ from recomputing import MIB, Followed, Made, training
 
 from deepum.errors import UsageError
 from deepum.recomputation.account import disagreement
-from deepum.recomputation.joined import Beside
+from deepum.rematerialise.soft import SoftEngine
 from deepum.rematerialise.trials import ALONE, PRICES, Search, Setting, Trial
 from deepum.simulate.comparison import compare, run
 from deepum.simulate.policies import BY_NAME
@@ -26,7 +26,8 @@ PEAK = (2 * LAYERS + 2) * MIB_EACH * MIB + LAYERS * 2 * MIB
 def again(budget: int, price: float = math.inf, window: int = 0) -> tuple[int, int, int]:
     """Launches again a step, ns of one of them, and the peak."""
     found = Followed(
-        training(LAYERS, 3, MIB_EACH), lambda backend: Beside(budget, backend, price, window)
+        training(LAYERS, 3, MIB_EACH),
+        lambda backend: SoftEngine(budget, backend, price, window=window, sampling=False),
     )
     assert disagreement(found.original, found.trace) is None
     count, counters = found.backend.launches, found.engine.counters

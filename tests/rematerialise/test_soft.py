@@ -17,7 +17,7 @@ class SoftMachine(Machine):
 
     def __init__(self, budget: int, price: float, window: int = 0) -> None:
         super().__init__(budget)
-        self.engine = self.soft = SoftEngine(budget, self, price, window=window)
+        self.engine = self.soft = SoftEngine(budget, self, price, window=window, smallest=1)
 
 
 def plus(value: int) -> tuple[int]:
