@@ -25,7 +25,7 @@ class Memory:
 
 
 class TraceBackend:
-    """`held`: by storage that the program has, its content. `launches`: that were launched again."""
+    """`held`: by storage that the program has, its content. `launches`: launched again so far."""
 
     def __init__(self, tape: Tape) -> None:
         self.held: dict[Storage, Content] = {}

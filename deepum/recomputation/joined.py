@@ -37,6 +37,7 @@ class Joined:
         self._link_ns = link_ns
         self._now = now
         self._trials = Trials()
+        self._is_changed = False  # the setting, with the latest step
 
     @property
     def trials(self) -> list[Trial]:
@@ -54,8 +55,11 @@ class Joined:
 
     def begin(self, number: int) -> None:
         """A trial ends, or goes on."""
-        if self._trials.begin(number, self._now()):
-            self._tape.empty_cache()  # of what lay elsewhere under another setting
+        was_changed, self._is_changed = self._is_changed, self._trials.begin(number, self._now())
+        if self._is_changed or was_changed:
+            # Of what lay elsewhere under another setting; a step later again, since gradients live
+            # on from step to step.
+            self._tape.empty_cache()
         setting = self._trials.setting
         self._engine.set(setting.of_link * self._link_ns, int(self._memory_bytes * setting.of_card))
 
