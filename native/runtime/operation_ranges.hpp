@@ -15,8 +15,8 @@ struct nvtxDomainRegistration_st;  // nvtx3/nvToolsExt.h
 
 namespace deepum::runtime {
 
-// Of the domain "deepum": the payload is in bytes, the category says where these go, and the message
-// what is done and which event decided it (docs/watching.md, In a profiler).
+// Of the domain "deepum": the payload is in bytes, the category says where these go, and the
+// message what is done and which event decided it (docs/watching.md, In a profiler).
 class OperationRanges {
  public:
   // Null: there is no profiler. The first call loads it.
