@@ -223,7 +223,7 @@ def working(run: Run, gain: float | None) -> tuple[str, str]:
                 else "nothing was moved to the GPU",
             )
         )
-    had = f"{run.coverage:.0%} of what was needed was there in time"
+    had = f"{run.coverage:.0%} of what was needed was prefetched, and did not fault"
     if run.coverage >= MOST:
         return "Yes", had
     return ("In part" if run.coverage >= HALF else "Hardly"), had
