@@ -67,9 +67,14 @@ def _answers(
     what = f"deepum run {first.what}" if first.what.startswith("--") else first.what
     found = [(working[0], (working[1],)), gain, limit, (what, details)]
     return [
-        Answer(question, f"{answer[:1].upper()}{answer[1:]}", details)
+        Answer(question, _sentence(answer), details)
         for question, (answer, details) in zip(_QUESTIONS, found, strict=True)
     ]
+
+
+def _sentence(text: str) -> str:
+    """A command begins as it is typed."""
+    return text if text.startswith("deepum ") else f"{text[:1].upper()}{text[1:]}"
 
 
 def comparison(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> Comparison | None:

@@ -67,7 +67,9 @@ def report(
     for simulation in told:
         page.outcome(_went(simulation))
     if inputs.statistics:
-        page.subtitle(_of_what(inputs.statistics))
+        page.subtitle(of_what(inputs.statistics))
+    elif told:
+        page.subtitle("replayed by the simulation, under each policy: times are virtual")
     for name, plan in inputs.plans:
         page.outcome(plan_charts.outcome(name, plan))
     if told:
@@ -103,7 +105,7 @@ def _answers(inputs: Inputs, simulations: Sequence[Mapping[str, Any]]) -> list[A
         raise _meaningless("the figures", error) from None
 
 
-def _of_what(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+def of_what(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """Which runs, on which devices, and whose times they are."""
     devices = list(dict.fromkeys(str(one["device"]) for _, one in statistics))
     simulated = [device.startswith("sim:") for device in devices]

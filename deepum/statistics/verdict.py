@@ -143,6 +143,13 @@ class Advice:
         return f"{self.what}: {self.why}"
 
 
+_ANOTHER_BATCH = Advice(
+    "another batch size",
+    "smaller where activations do not fit, or activation checkpointing; larger where weights do "
+    "not",
+)
+
+
 def advice(run: Run, limited: Limit) -> list[Advice]:
     """What to try, best first; nothing where nothing is to be done."""
     found = []
@@ -188,11 +195,8 @@ def _of_the_link(run: Run) -> list[Advice]:
     if run.pytorch and not run.recomputes:
         why = "some 30 steps find out whether computing activations again is faster than moving"
         found.append(Advice("--remat auto", why))
-    why = (
-        "smaller where activations do not fit, or activation checkpointing; larger where weights "
-        "do not"
-    )
-    found.append(Advice("another batch size", why))
+    if not run.launches_over_capacity:  # else a smaller one was named
+        found.append(_ANOTHER_BATCH)
     if run.policy != "planned" and run.steps >= LEARNING:
         found.append(Advice("--policy planned", "the moves of a step are planned, and tried"))
     return found

@@ -88,6 +88,11 @@ CASES: list[tuple[Run, Limit, list[str]]] = [
     ),
     (PYTORCH, Limit.LINK, ["--remat auto", "another batch size", "--policy planned"]),
     (RUN, Limit.LINK, ["another batch size", "--policy planned"]),
+    (
+        replace(PYTORCH, launches_over_capacity=2, steps=3),
+        Limit.LINK,
+        ["a smaller batch", "--remat auto"],
+    ),
     (replace(PYTORCH, steps=3), Limit.LINK, ["--remat auto", "another batch size"]),
     (
         replace(PYTORCH, recomputes=True, policy="planned"),
