@@ -98,8 +98,8 @@ class Run:
     """What is known of a run beside its times. `fits`: nothing had to leave the GPU; None where
     nobody knows. `steps`: found. `refused`: allocations that had no room; `nearly_full`: there was
     hardly any left. `pytorch`: PyTorch's blocks died in it, and their content was dropped.
-    `recomputes`: under --remat. `coverage`: of what was needed, what had been prefetched. `simulated`: time is
-    virtual. `failed`: how the program ended, where not well.
+    `recomputes`: under --remat. `coverage`: of what was needed, what had been prefetched.
+    `simulated`: time is virtual. `failed`: how the program ended, where not well.
     """
 
     policy: str
