@@ -123,6 +123,14 @@ def test_as_much_of_something_else_stays_counted(follow: Follow) -> None:
     assert states[-1].iterations == 4 + 6
 
 
+def test_a_step_that_logs_every_second_time_is_found_as_two(follow: Follow) -> None:
+    """Steps begin with launches that are all alike, so that one more before them is hardly seen."""
+    step = [*(24 * [1]), *kernels(10, 14), *layers(24, 3, 2), *kernels(100, 8)]
+    states = follow([*kernels(1000, 30), *(12 * [*step, *step, 999, WAIT])])
+    assert [period for _, period in changes(states)] == [2 * len(step) + 1]
+    assert states[-1].iterations == 12
+
+
 def test_a_step_that_is_never_the_same_is_not_found(follow: Follow) -> None:
     assert not changes(
         follow(
