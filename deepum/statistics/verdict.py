@@ -227,7 +227,7 @@ def working(run: Run, gain: float | None) -> tuple[str, str]:
                 else "nothing was moved to the GPU",
             )
         )
-    had = f"{run.coverage:.0%} of what was needed was prefetched, and did not fault"
+    had = f"{run.coverage:.0%} of what kernels needed from the host was prefetched"
     if run.coverage >= MOST:
         return "Yes", had
     return ("In part" if run.coverage >= HALF else "Hardly"), had
