@@ -127,10 +127,12 @@ def test_trials_end_whatever_steps_take(seed: int) -> None:
 def test_another_setting_begins_with_an_empty_cache_and_empties_it_of_what_lived_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    begun: list[int] = []
     emptied: list[int] = []
     joined = Joined(1 << 30, 0.1, lambda: 0.0)
-    monkeypatch.setattr(Tape, "empty_cache", lambda self: emptied.append(number))
+    monkeypatch.setattr(Tape, "empty_cache", lambda self: emptied.append(begun[-1]))
     for number in range(STEPS + 2):
+        begun.append(number)
         joined.begin(number)
     changed = [one.begun for one in joined.trials[1:]]
     assert changed == [6, 9, 12]
