@@ -32,7 +32,9 @@ namespace {
 
 constexpr int kWelcomeMilliseconds = 5000;
 
-std::atomic<std::uint32_t> entered{0};  // bit: the device
+// A bit for each device: a thread is to tell of it, or has,
+std::atomic<std::uint32_t> claimed{0};
+std::atomic<std::uint32_t> entered{0};  // and has.
 
 struct Entry {
   std::mutex mutex;
@@ -171,20 +173,27 @@ bool enter_device(CUdevice device, CUcontext context) noexcept {
   }
   entering = true;
   const int kept = errno;
-  bool first = false, known = true;
+  const std::uint32_t bit = 1u << device;
+  bool first = false, known = false;
   {
     const std::lock_guard lock(entry().mutex);
     start_once();
-    first = context && (entered.fetch_or(1u << device) >> device & 1) == 0;
+    first = context && (claimed.fetch_or(bit) & bit) == 0;
   }
-  if (Session* session = live.load(std::memory_order_acquire); session && first) {
-    session->mover().enter_device(device, context);
-    known = emit_device(device);
-    if (!known) {
-      entered.fetch_and(~(1u << device));
+  if (first) {
+    Session* session = live.load(std::memory_order_acquire);
+    if (session) {
+      session->mover().enter_device(device, context);
+    }
+    known = !session || emit_device(device);
+    if (known) {
+      entered.fetch_or(bit);
+    } else {
+      claimed.fetch_and(~bit);
     }
     // Memory that another thread got while this one was connecting.
-    if (known && Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) {
+    if (session && known &&
+        Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) {
       Allocations::instance().announce();
     }
   }

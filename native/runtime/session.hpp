@@ -74,7 +74,7 @@ const char* daemon_silent() noexcept;
 
 // Called by the hooks when a context is current for the first time on a device: connects to (or
 // starts) the daemon once a process, and emits the device's event. Cheap when already done. False:
-// the driver cannot tell yet what is free of the device; call again.
+// the driver cannot tell yet what is free of the device, or another thread is asking it; call again.
 bool enter_device(CUdevice device, CUcontext context) noexcept;
 
 bool has_session() noexcept;
