@@ -317,10 +317,7 @@ void before_locked_wait() noexcept {
   }
 }
 
-void before_first_launch() noexcept {
-  before_locked_wait();
-  next_ungated = true;
-}
+void next_launch_ungated() noexcept { next_ungated = true; }
 
 void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   const Discards::AwaitedOfLanes all = Discards::instance().latest(address, bytes);
