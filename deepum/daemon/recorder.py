@@ -95,8 +95,8 @@ class Recorder:
         self._file.write(_HEADER.pack(b"DEEPUMEV", _VERSION, len(text)) + text)
 
     def turn(self, ring: Ring, core: Core) -> tuple[bool, bool, bool]:
-        """As `Ring.turn`, with the events written to the log, until that fails: (something happened,
-        the mover must be woken, the command ring is full).
+        """As `Ring.turn`, with the events written to the log until that fails: (something
+        happened, the mover must be woken, the command ring is full).
         """
         records = b"" if self._waiting else ring.take()
         if not records and not self._waiting:
