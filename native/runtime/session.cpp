@@ -404,7 +404,9 @@ void context_destroyed(CUcontext context) noexcept {
     return;
   }
   session->markers.context_destroyed(context);
-  entered.fetch_and(~session->mover().context_destroyed(context));
+  const std::uint32_t left = session->mover().context_destroyed(context);
+  entered.fetch_and(~left);
+  claimed.fetch_and(~left);
 }
 
 void leave() noexcept {
