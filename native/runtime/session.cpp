@@ -23,6 +23,7 @@
 #include "marker_limits.hpp"
 #include "memory_watch.hpp"
 #include "message.hpp"
+#include "operation_ranges.hpp"
 #include "reach_daemon.hpp"
 #include "relaxed.hpp"
 #include "stream_markers.hpp"
@@ -173,6 +174,9 @@ bool enter_device(CUdevice device, CUcontext context) noexcept {
   }
   entering = true;
   const int kept = errno;
+  // Before the session, so that the mover ends before a profiler that is loaded here; and without
+  // the lock, since it may do anything.
+  OperationRanges::instance();
   const std::uint32_t bit = 1u << device;
   bool first = false, known = false;
   {
