@@ -62,6 +62,10 @@ class _Late(Recorder):
             self._answered = self._last
         return had, had and ring.publish_decided(self._answered), bool(self._due)
 
+    @property
+    def failure(self) -> None:
+        """There is no log that could fail."""
+
     def close(self) -> None:
         return
 
