@@ -37,6 +37,7 @@ class CoreSettings:
     launch_queue: int
     prediction: int
     advice: int
+    writes: int
     table_mebibytes: int
     parameters: tuple[tuple[str, int], ...] = ()
     """Those of native/core/parameters.h that are not the core's own, by name:
@@ -276,6 +277,11 @@ class Core:
     def wants_faults(self) -> bool:
         """Whether observed faults, or times of launches, are of use now."""
         return bool(lib.deepum_core_wants_faults(self._handle))
+
+    @property
+    def wants_reads(self) -> bool:
+        """Whether it is of use now to be told what launches only read."""
+        return bool(lib.deepum_core_wants_reads(self._handle))
 
     @property
     def wants_free_memory(self) -> bool:

@@ -44,7 +44,7 @@ Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& ma
       chain_(*predictor_, settings_, statistics_),
       iterations_(now_, settings_.parameters.iteration),
       learning_(now_, settings_.parameters.iteration),
-      trials_(now_, statistics_, executions_, memory_),
+      trials_(settings_, now_, statistics_, executions_, memory_),
       growth_(settings_.parameters.growth, now_, statistics_, devices_, chain_, history_),
       departures_(settings_, now_, commands_, devices_),
       room_(settings.pre_eviction != 0
@@ -60,7 +60,7 @@ Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& ma
       invalidation_(settings_, now_, statistics_, devices_, departures_),
       copy_back_(settings_, now_, statistics_, commands_, memory_, devices_, executions_,
                  iterations_, trials_),
-      uses_(now_, statistics_, executions_, memory_, copy_back_),
+      uses_(settings_, now_, statistics_, executions_, memory_, copy_back_),
       host_residents_(settings_, now_, statistics_, commands_, memory_, devices_, copy_back_),
       host_groups_(settings_, now_, statistics_, memory_, devices_, departures_, copy_back_,
                    host_residents_),
@@ -199,6 +199,14 @@ bool Core::wants_faults() const {
                        learning_.lately(unknown);
   return untried || learning_.lost_blocks_lately() || copy_back_.trial().under_way() ||
          host_groups_.under_way() || learning_.learning() || launch_clock_.wanted();
+}
+
+bool Core::wants_reads() const {
+  return settings_.writes == DEEPUM_WRITES_BY_OPERATORS &&
+         (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && learning_.learning() &&
+         std::ranges::any_of(devices_.in_use(), [](const auto& device) {
+           return device->residency.under_pressure();
+         });
 }
 
 void Core::naming() {
