@@ -7,6 +7,7 @@
 
 #include "placement/driver_eviction.hpp"
 #include "profile.hpp"
+#include "range_parts.hpp"
 
 namespace deepum::core {
 namespace {
@@ -132,9 +133,8 @@ bool Core::dispatch(const deepum_event_header* header) {
       if (event == nullptr) {
         return false;
       }
-      const std::size_t count =
-          std::size_t{event->write_ranges} + event->read_ranges + event->unknown_ranges;
-      if (sizeof *event + count * sizeof(deepum_block_range) > header->words * std::size_t{8} ||
+      const std::size_t count = ranges_of(*event), words = count + event->declared_words;
+      if (sizeof *event + words * sizeof(std::uint64_t) > header->words * std::size_t{8} ||
           event->stream >= DEEPUM_MAX_STREAMS) {
         return false;
       }

@@ -188,7 +188,10 @@ class Reference(ContentListener):
         uses = (
             [Use.WRITES] * len(event.written)
             + [Use.READS] * len(event.read)
-            + [Use.UNKNOWN] * len(event.unknown)
+            + [
+                Use.READS if place in event.declared else Use.UNKNOWN
+                for place in range(len(event.unknown))
+            ]
         )
         for r, use in zip(event.ranges, uses, strict=True):
             allocation = self.memory.resolve(r)
