@@ -110,8 +110,8 @@ void Execution::add_undeclared(std::uint64_t value) noexcept {
   const std::uint32_t unknown = counts_[static_cast<int>(Access::kUnknown)];
   for (std::uint32_t i = 0; i < unknown; ++i) {
     const RangeParts range = parts(words_[kHeaderWords + count_ - unknown + i]);
-    if (range.slot == written.slot && range.first <= written.first &&
-        written.first + written.count <= range.first + range.count) {
+    if (range.slot == written.slot && range.first < written.first + written.count &&
+        written.first < range.first + range.count) {
       declared()[i / 64] &= ~(std::uint64_t{1} << i % 64);
     }
   }

@@ -89,8 +89,9 @@ class Execution {
     ++counts_[static_cast<int>(access)];
     return true;
   }
-  // Arguments have been added, and some memory is declared to be only read: so are ranges, unless an
-  // argument that may be written lies in them. Without room for their bits nothing is declared.
+  // Arguments have been added, and some memory is declared to be only read: so are ranges that share
+  // no UM block with an argument that may be written. Without room for their bits nothing is
+  // declared.
   void begin_declared() noexcept;
   void add_undeclared(std::uint64_t value) noexcept;
   void mark_partial() noexcept { flags_ |= DEEPUM_EXECUTE_PARTIAL; }

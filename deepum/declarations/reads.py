@@ -13,12 +13,14 @@ import torch
 from deepum.pytorch.arguments import storage_or_none, tensors_in
 from deepum.pytorch.operators import ChangingOperator
 
-# They change what their schemas do not name: cuDNN's reserve and states, statistics of all devices.
+# They change what their schemas do not name: recurrent networks what their forward pass saved and
+# states of dropout, batch norms over several devices their running statistics.
 _CHANGE_UNNAMED = {
     "_cudnn_rnn",
     "_cudnn_rnn_backward",
     "miopen_rnn",
     "miopen_rnn_backward",
+    "mkldnn_rnn_layer_backward",
     "batch_norm_gather_stats",
     "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats",
