@@ -110,8 +110,9 @@ void Execution::add_undeclared(std::uint64_t value) noexcept {
   const std::uint32_t unknown = counts_[static_cast<int>(Access::kUnknown)];
   for (std::uint32_t i = 0; i < unknown; ++i) {
     const RangeParts range = parts(words_[kHeaderWords + count_ - unknown + i]);
-    if (range.slot == written.slot && range.first < written.first + written.count &&
-        written.first < range.first + range.count) {
+    const std::uint32_t edge = range.count > 2 ? 1 : 0;
+    if (range.slot == written.slot && range.first + edge < written.first + written.count &&
+        written.first < range.first + range.count - edge) {
       declared()[i / 64] &= ~(std::uint64_t{1} << i % 64);
     }
   }

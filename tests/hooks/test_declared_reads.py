@@ -99,6 +99,25 @@ declare(first, second); launch(k, first[0], second[0])
     assert [declared(launch) for launch in launches] == [[], [(2, 0, 4)]]
 
 
+@pytest.mark.parametrize(("size", "is_declared"), [(3, False), (5, True)])
+def test_neighbours_that_share_a_block(
+    told: Callable[[str], list[Execute]], size: int, is_declared: bool
+) -> None:
+    """Only what has a block of its own can be only read while its neighbour is written."""
+    (launch,) = told(f"""
+report = c.CDLL(None)._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
+report.argtypes = [c.c_void_p, c.c_int64, c.c_size_t, c.c_size_t, c.c_int16]
+segment, middle = alloc(40 * MiB), alloc(2 * MiB)
+blocks = [(segment, segment + {size} * MiB), (segment + {size} * MiB, segment + 2 * {size} * MiB)]
+for i, (begin, end) in enumerate(blocks):
+    report(begin, end - begin, {size} * MiB * (i + 1), 40 * MiB, 1)
+declare(blocks[0]); launch(function("k:8,8,8"), blocks[0][0], middle, blocks[1][0])
+""")
+    shared = {3: [(2, 0, 2), (3, 0, 1), (2, 1, 2)], 5: [(2, 0, 3), (3, 0, 1), (2, 2, 3)]}[size]
+    assert launch.unknown == shared
+    assert declared(launch) == shared[:1] * is_declared
+
+
 def test_a_declaration_is_of_its_thread(told: Callable[[str], list[Execute]]) -> None:
     launches = told("""
 context = start()
