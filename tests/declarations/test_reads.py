@@ -67,7 +67,9 @@ def test_a_fused_optimizer_changes_all_that_it_is_given_in_place() -> None:
     step = torch.ones(())
     rates = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-8}
     lists = ([parameter], [grad], [first], [second], [])
-    read = read_by(aten._fused_adam_.default, *lists, [step], **rates, amsgrad=False, maximize=False)
+    read = read_by(
+        aten._fused_adam_.default, *lists, [step], **rates, amsgrad=False, maximize=False
+    )
     assert read == memory(step)
     found = torch.zeros(())
     read = read_by(
@@ -177,7 +179,9 @@ def _changes_in_place() -> None:
     x[1:3] += y[2:4]
     x[index] = y[:3]
     x.index_add_(0, index, y[:3]).index_fill_(1, index, 0.5)
-    x.scatter_(0, torch.zeros(1, 8, dtype=torch.long), y).scatter_add_(0, torch.ones(1, 8).long(), y)
+    x.scatter_(0, torch.zeros(1, 8, dtype=torch.long), y).scatter_add_(
+        0, torch.ones(1, 8).long(), y
+    )
     x.masked_fill_(y > 0, 0).masked_scatter_(y < 0, y)
     x.index_put_((index, index), y[0, :3], accumulate=True)
     torch.add(x, y, out=y)
