@@ -134,6 +134,23 @@ std::uint64_t Execution::emit(const StreamRef& stream) noexcept {
   return runtime::emit(&event_.header);
 }
 
+namespace {
+
+// Apart, so that it costs nothing where nothing is declared.
+[[gnu::cold, gnu::noinline]] void add_declared(Execution& execution, const KernelFunction& function,
+                                               unsigned blocks, void* const* parameters,
+                                               void* const* extra) noexcept {
+  const DeclaredReads declared = declared_reads;
+  execution.begin_declared();
+  each_argument(function, blocks, parameters, extra, [&](std::uint64_t value, std::uint32_t) {
+    if (!declared.contain(value)) {
+      execution.add_undeclared(value);
+    }
+  });
+}
+
+}  // namespace
+
 void add_arguments(Execution& execution, const KernelFunction& function, unsigned blocks,
                    void* const* parameters, void* const* extra) noexcept {
   const bool had = each_argument(
@@ -142,13 +159,8 @@ void add_arguments(Execution& execution, const KernelFunction& function, unsigne
   if (!had || !function.layout_known) {
     execution.mark_partial();
   }
-  if (const DeclaredReads& declared = declared_reads; !declared.empty()) [[unlikely]] {
-    execution.begin_declared();
-    each_argument(function, blocks, parameters, extra, [&](std::uint64_t value, std::uint32_t) {
-      if (!declared.contain(value)) {
-        execution.add_undeclared(value);
-      }
-    });
+  if (!declared_reads.empty()) [[unlikely]] {
+    add_declared(execution, function, blocks, parameters, extra);
   }
 }
 

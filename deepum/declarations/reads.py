@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, chain
+from operator import attrgetter
 from typing import Any
 
 import torch
 
-from deepum.pytorch.arguments import storage_or_none, tensors_in
+from deepum.pytorch.arguments import storage_or_none
 from deepum.pytorch.operators import ChangingOperator
 
 # They change what their schemas do not name: recurrent networks what their forward pass saved and
@@ -27,6 +28,8 @@ _CHANGE_UNNAMED = {
 }
 # PyTorch puts smaller tensors together, so that they share UM blocks.
 LEAST_BYTES = 1 << 20
+
+_IS_ON = {"cuda": attrgetter("is_cuda"), "cpu": attrgetter("is_cpu")}
 
 Range = tuple[int, int]  # addresses: of the first byte, and of the one behind the last
 
@@ -56,49 +59,62 @@ def only_read(
     change: addresses of begins and ends, in order. What shares bytes with what it changes is left
     out.
     """
-    changed_places = {*operator.changed, *operator.running_statistics(tuple(args))}
+    is_there = _IS_ON[device]
+    changed_places = operator.changed
+    if operator.running is not None:
+        changed_places += operator.running_statistics(tuple(args))
     read: list[Range] = []
     changed: list[Range] = []
     try:
         for place, value in enumerate(args):
             if place in changed_places:
-                changed += _ranges(value, device, 1, is_changed=True)
+                _collect(value, is_there, 1, changed, is_changed=True)
             else:
-                read += _ranges(value, device, least)
+                _collect(value, is_there, least, read)
         for name, value in kwargs.items():
             if name in operator.changed_names:
-                changed += _ranges(value, device, 1, is_changed=True)
+                _collect(value, is_there, 1, changed, is_changed=True)
             else:
-                read += _ranges(value, device, least)
+                _collect(value, is_there, least, read)
     except UnknownMemoryError:
         return array("Q")
-    found = array("Q")
-    for one in _apart(sorted(set(read)), sorted(changed)):
-        found.extend(one)
-    return found
+    if len(read) > 1:
+        read = sorted(set(read))
+    if read and changed:
+        read = _apart(read, sorted(changed))
+    return array("Q", chain.from_iterable(read))
 
 
-def _ranges(value: Any, device: str, least: int, *, is_changed: bool = False) -> list[Range]:
-    found = []
-    for tensor in tensors_in(value):
-        if tensor.device.type != device:
-            continue
-        storage = storage_or_none(tensor)
+def _collect(
+    value: Any,
+    is_there: Callable[[Any], bool],
+    least: int,
+    found: list[Range],
+    *,
+    is_changed: bool = False,
+) -> None:
+    """Adds the storages of an argument's tensors. Raises UnknownMemoryError where one that is
+    changed has none of its own, as sparse ones have not.
+    """
+    if isinstance(value, torch.Tensor):
+        if not is_there(value):
+            return
+        storage = storage_or_none(value)
         if storage is None:
             if is_changed:
                 raise UnknownMemoryError
-            continue
+            return
         size = storage.nbytes()
         if size >= least:
-            begin = torch._C._data_address(tensor)
+            begin = torch._C._data_address(value)
             found.append((begin, begin + size))
-    return found
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            _collect(one, is_there, least, found, is_changed=is_changed)
 
 
 def _apart(read: list[Range], changed: list[Range]) -> list[Range]:
     """Of ranges in order, those without a byte of the others, which are in order, too."""
-    if not changed:
-        return read
     begins = [begin for begin, _ in changed]
     ends = list(accumulate((end for _, end in changed), max))
     return [
