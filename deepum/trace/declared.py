@@ -33,9 +33,7 @@ def declared(trace: Trace) -> Trace:
     while at < len(records):
         event = ffi.cast(header, base + at)
         is_kernel = not event.flags & lib.DEEPUM_EXECUTE_GRAPH
-        if (
-            event.kind == lib.DEEPUM_EVENT_EXECUTE and is_kernel and event.sequence in written
-        ):
+        if event.kind == lib.DEEPUM_EVENT_EXECUTE and is_kernel and event.sequence in written:
             _declare(records, at, written[event.sequence])
         at += int(event.words) * 8
     return replace(trace, events=bytes(records))
