@@ -88,6 +88,19 @@ bool Execution::add_to_many(deepum_block_range range) noexcept {
   return true;
 }
 
+namespace {
+
+// Whether a range has a part in what is written: it holds it, or more than an edge block of it,
+// where it has others.
+bool is_shared(const RangeParts& range, const RangeParts& written) noexcept {
+  const std::uint32_t end = range.first + range.count, written_end = written.first + written.count;
+  const std::uint32_t edge = range.count > 2 ? 1 : 0;
+  return (range.first <= written.first && written_end <= end) ||
+         (range.first + edge < written_end && written.first < end - edge);
+}
+
+}  // namespace
+
 void Execution::begin_declared() noexcept {
   const std::uint32_t unknown = counts_[static_cast<int>(Access::kUnknown)];
   const std::uint32_t words = (unknown + 63) / 64;
@@ -110,9 +123,7 @@ void Execution::add_undeclared(std::uint64_t value) noexcept {
   const std::uint32_t unknown = counts_[static_cast<int>(Access::kUnknown)];
   for (std::uint32_t i = 0; i < unknown; ++i) {
     const RangeParts range = parts(words_[kHeaderWords + count_ - unknown + i]);
-    const std::uint32_t edge = range.count > 2 ? 1 : 0;
-    if (range.slot == written.slot && range.first + edge < written.first + written.count &&
-        written.first < range.first + range.count - edge) {
+    if (range.slot == written.slot && is_shared(range, written)) {
       declared()[i / 64] &= ~(std::uint64_t{1} << i % 64);
     }
   }

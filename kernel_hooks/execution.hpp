@@ -89,9 +89,9 @@ class Execution {
     ++counts_[static_cast<int>(access)];
     return true;
   }
-  // Arguments have been added, and some memory is declared to be only read: so are ranges that share
-  // no UM block with an argument that may be written; the edge blocks of three and more, which they
-  // share with neighbours, do not count. Without room for their bits nothing is declared.
+  // Arguments have been added, and some memory is declared to be only read: so are ranges that hold
+  // no argument that may be written, nor a part of one; the edge blocks of three and more do not
+  // count, since neighbours share them. Without room for their bits nothing is declared.
   void begin_declared() noexcept;
   void add_undeclared(std::uint64_t value) noexcept;
   void mark_partial() noexcept { flags_ |= DEEPUM_EXECUTE_PARTIAL; }

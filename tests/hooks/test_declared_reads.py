@@ -99,6 +99,25 @@ declare(first, second); launch(k, first[0], second[0])
     assert [declared(launch) for launch in launches] == [[], [(2, 0, 4)]]
 
 
+def test_what_is_written_at_the_edge_of_one_range_of_several(
+    told: Callable[[str], list[Execute]],
+) -> None:
+    launches = told("""
+report = c.CDLL(None)._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
+report.argtypes = [c.c_void_p, c.c_int64, c.c_size_t, c.c_size_t, c.c_int16]
+segment = alloc(6 * MiB)
+blocks = [(segment + 2 * i * MiB, segment + 2 * (i + 1) * MiB) for i in range(3)]
+for i, (begin, end) in enumerate(blocks):
+    report(begin, end - begin, 2 * MiB * (i + 1), 6 * MiB, 1)
+k = function("k:8,8,8")
+declare(*blocks); launch(k, *(begin for begin, _ in blocks))
+for i in range(3):
+    declare(*(blocks[:i] + blocks[i + 1:])); launch(k, *(begin for begin, _ in blocks))
+""")
+    assert [launch.unknown for launch in launches] == [[(2, 0, 3)]] * 4
+    assert [declared(launch) for launch in launches] == [[(2, 0, 3)], [], [], []]
+
+
 @pytest.mark.parametrize(("size", "is_declared"), [(3, False), (5, True)])
 def test_neighbours_that_share_a_block(
     told: Callable[[str], list[Execute]], size: int, is_declared: bool
