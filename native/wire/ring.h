@@ -67,7 +67,8 @@ typedef struct deepum_ring_control {
   uint32_t wants_free_memory;
   /* Daemon: 1 while it wants to know how long launches wait for their moves (WAITED events). */
   uint32_t wants_times;
-  /* Daemon: 1 while it is of use to know what launches only read (read ranges of EXECUTE events). */
+  /* Daemon: 1 while it is of use to know what launches only read (read ranges of EXECUTE events).
+   */
   uint32_t wants_reads;
   uint64_t reserved5[4];
 } deepum_ring_control;
