@@ -119,7 +119,7 @@ def _head(given: _Input, problem: Problem) -> str:
 @click.option("--machine", metavar="NAME", help="The machine; the workload's own by default.")
 @time_limit_option(10.0, "each allocator")
 @click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=1, show_default=True)
-@click.option("--output", metavar="FILE.csv", help="The buffers with offsets, to this file.")
+@click.option("-o", "--output", metavar="FILE.csv", help="The buffers with offsets, to this file.")
 @click.option("--json", "json_file", metavar="FILE", help="The same figures, to this file.")
 def command(
     input_: str,

@@ -30,7 +30,12 @@ def _write(name: str, data: bytes) -> None:
 @click.command("report")
 @click.argument("names", nargs=-1, required=True, metavar="INPUT...")
 @click.option(
-    "--output", metavar="FILE.html", default="report.html", show_default=True, help="The page."
+    "-o",
+    "--output",
+    metavar="FILE.html",
+    default="report.html",
+    show_default=True,
+    help="The page.",
 )
 @click.option("--image", metavar="FILE.png|FILE.svg", help="Also the main chart, as a picture.")
 @click.option(

@@ -182,7 +182,7 @@ def _best(planned: _Planned) -> str | None:
     default=0.0,
     help="Plan both orders by `deepum plan --planner search` as well, each for so long.",
 )
-@click.option("--output", metavar="FILE", help="The plan, as JSON, to this file.")
+@click.option("-o", "--output", metavar="FILE", help="The plan, as JSON, to this file.")
 @click.option("--json", "json_file", metavar="FILE", help="The same figures, to this file.")
 def command(
     workload: str,

@@ -22,7 +22,7 @@ def command() -> None:
 
 @command.command("export")
 @click.argument("name", metavar="WORKLOAD")
-@click.option("--output", metavar="FILE.json[.gz]", required=True, help="The file.")
+@click.option("-o", "--output", metavar="FILE.json[.gz]", required=True, help="The file.")
 @click.option(
     "--policy",
     metavar="P",
@@ -66,6 +66,7 @@ def export(
 @command.command("convert")
 @click.argument("name", metavar="WORKLOAD")
 @click.option(
+    "-o",
     "--output",
     metavar="FILE.parquet",
     required=True,

@@ -20,7 +20,10 @@ _QUESTIONS = (
     "What is the limit?",
     "What to try next?",
 )
-_UNKNOWN_GAIN = ("Not known", ("deepum compare -- COMMAND runs it on demand as well",))
+_UNKNOWN_GAIN = (
+    "Not known",
+    ("one run does not tell: deepum compare -- COMMAND runs it on demand as well",),
+)
 
 
 @dataclass(frozen=True)
@@ -61,11 +64,17 @@ def _answers(
     nothing = Advice("Nothing", "all fits" if fits else "there is little to gain from memory")
     first, *others = tries or [nothing]
     details = (first.why, *(f"or {one}" for one in others))
-    found = [(working[0], (working[1],)), gain, limit, (first.what, details)]
+    what = f"deepum run {first.what}" if first.what.startswith("--") else first.what
+    found = [(working[0], (working[1],)), gain, limit, (what, details)]
     return [
-        Answer(question, f"{answer[:1].upper()}{answer[1:]}", details)
+        Answer(question, _sentence(answer), details)
         for question, (answer, details) in zip(_QUESTIONS, found, strict=True)
     ]
+
+
+def _sentence(text: str) -> str:
+    """A command begins as it is typed."""
+    return text if text.startswith("deepum ") else f"{text[:1].upper()}{text[1:]}"
 
 
 def comparison(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> Comparison | None:
@@ -127,7 +136,8 @@ def _limit(told: Outcome) -> tuple[str, tuple[str, ...]]:
     if took is not None:
         what = "a step" if told.step is not None else "the run"
         details.append(
-            f"{took.lost_s * 1e3:.1f} of {took.seconds * 1e3:.1f} ms of {what} are not computing"
+            f"kernels compute in {(took.seconds - took.lost_s) * 1e3:.1f} of "
+            f"{took.seconds * 1e3:.1f} ms of {what}, {told.clock} time"
         )
     if told.step is not None and told.step.doubt:
         details.append(f"doubtful: {told.step.doubt}")

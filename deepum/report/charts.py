@@ -302,7 +302,7 @@ def stacked(charts: list[Spec]) -> Spec:
         drawn = chart["layer"][0] if "layer" in chart else chart
         drawn["name"] = f"view_{number}"
         drawn["encoding"]["x"] |= (
-            {"title": "s"} if chart is charts[-1] else {"axis": {"labels": False}}
+            {"title": "time, s"} if chart is charts[-1] else {"axis": {"labels": False}}
         )
     views = [f"view_{number}" for number in range(len(charts))]
     return {

@@ -21,9 +21,11 @@ _POLICY = (
     "img-src data: blob:"
 )
 _STYLE = """
+html { color-scheme: light; background: #fff; }
 body { font: 15px/1.45 sans-serif; max-width: 1280px; margin: 2em auto; padding: 0 1.5em;
   color: #222; }
 h1 { font-size: 1.5em; }
+.subtitle { color: #555; margin-top: -.6em; }
 h2 { font-size: 1.2em; margin-top: 2.2em; border-bottom: 1px solid #ccc; }
 h3 { font-size: 1em; margin-top: 1.6em; }
 table { border-collapse: collapse; }
@@ -100,6 +102,7 @@ class Page:
     """Collects sections; `html` gives the whole."""
 
     title: str
+    _subtitle: str = ""
     _body: list[str] = field(default_factory=list)
     _answers: list[Answer] = field(default_factory=list)
     _outcome: list[str] = field(default_factory=list)
@@ -121,6 +124,10 @@ class Page:
     def outcome(self, line: str) -> None:
         """A line of what comes first on the page: how it went."""
         self._outcome.append(line)
+
+    def subtitle(self, text: str) -> None:
+        """What the page is of, below its title."""
+        self._subtitle = text
 
     def text(self, text: str) -> None:
         """A paragraph."""
@@ -158,7 +165,8 @@ class Page:
                 f"{outcomes}</details>\n"
             )
         return (
-            (f'<div class="answers">{answers}</div>\n' if answers else "")
+            (f'<p class="subtitle">{escape(self._subtitle)}</p>\n' if self._subtitle else "")
+            + (f'<div class="answers">{answers}</div>\n' if answers else "")
             + outcomes
             + (f"<nav>Contents<ul>{links}</ul></nav>\n" if len(self._sections) > 1 else "")
         )

@@ -66,8 +66,10 @@ def report(
     page.answers(_answers(inputs, told))
     for simulation in told:
         page.outcome(_went(simulation))
-    for name, statistics in inputs.statistics:
-        page.outcome(f"{name}: {_summary(name, statistics)[0]}")
+    if inputs.statistics:
+        page.subtitle(of_what(inputs.statistics))
+    elif told:
+        page.subtitle("replayed by the simulation, under each policy: times are virtual")
     for name, plan in inputs.plans:
         page.outcome(plan_charts.outcome(name, plan))
     if told:
@@ -103,6 +105,14 @@ def _answers(inputs: Inputs, simulations: Sequence[Mapping[str, Any]]) -> list[A
         raise _meaningless("the figures", error) from None
 
 
+def of_what(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Which runs, on which devices, and whose times they are."""
+    devices = list(dict.fromkeys(str(one["device"]) for _, one in statistics))
+    simulated = [device.startswith("sim:") for device in devices]
+    times = ", a simulated GPU: times are virtual" if all(simulated) else ""
+    return f"{', '.join(name for name, _ in statistics)} on {', '.join(devices)}{times}"
+
+
 def _meaningless(what: str, error: Exception) -> DeepumError:
     return DeepumError(f"{what}: make no sense: {error}; write them anew with `deepum run --stats`")
 
@@ -116,10 +126,9 @@ def _runs(page: Page, inputs: Inputs) -> None:
     if told is not None:
         page.heading("Runs beside each other")
         page.table(*table(told))
-        for line in [*conclusion(told), *told.remarks]:
-            page.text(f"{line[0].upper()}{line[1:]}.")
+        page.text("; ".join([*conclusion(told), *told.remarks]) + ".")
     if chart is not None:
-        page.heading("GPU time of the runs")
+        page.heading("GPU time of the whole runs, their first steps included")
         page.chart(chart)
 
 

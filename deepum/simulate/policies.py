@@ -40,12 +40,12 @@ class Policy:
     """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's.
     `unlimited`: all memory fits. `observe_faults`: the core is told of faults while it learns
     (`--faults auto`). `declares_reads`: it is told what launches only read, as PyTorch's
-    operators declare it (`--tune writes=operators`). `swaps`: the program is rewritten, its memory not managed, and its cache
-    emptied every so many launches, if at all (`empty_cache_every`). `plans`: the iteration is
-    planned (deepum.core.planned); `plan`: followed from the start. `recomputes`: the program gives
-    memory back early and computes it again (deepum.recomputation), at a price found by trial, or
-    without `moves` so that it fits the card; by the `heuristic` of that name
-    (deepum.rematerialise) where there is one.
+    operators declare it (`--tune writes=operators`). `swaps`: the program is rewritten, its memory
+    not managed, and its cache emptied every so many launches, if at all (`empty_cache_every`).
+    `plans`: the iteration is planned (deepum.core.planned); `plan`: followed from the start.
+    `recomputes`: the program gives memory back early and computes it again
+    (deepum.recomputation), at a price found by trial, or without `moves` so that it fits the card;
+    by the `heuristic` of that name (deepum.rematerialise) where there is one.
 
     Goes to other processes and machines: plain data.
     """

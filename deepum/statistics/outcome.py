@@ -68,6 +68,8 @@ def outcome(report: Mapping[str, Any]) -> Outcome:
         launches_over_capacity=report.get("launches_over_capacity") or 0,
         refused=report.get("allocations_refused") or 0,
         nearly_full=near_the_end(report),
+        # Only PyTorch tells what is dead.
+        pytorch=bool(report["bytes_invalidated"]),
         recomputes=bool(report.get("remat")),
         coverage=report["prefetch_coverage"] if report["bytes_prefetched"] else None,
         failed=_failed(report),

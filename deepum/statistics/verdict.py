@@ -97,8 +97,9 @@ class Costs:
 class Run:
     """What is known of a run beside its times. `fits`: nothing had to leave the GPU; None where
     nobody knows. `steps`: found. `refused`: allocations that had no room; `nearly_full`: there was
-    hardly any left. `coverage`: of what was needed, what had been prefetched. `simulated`: time is
-    virtual. `failed`: how the program ended, where not well.
+    hardly any left. `pytorch`: PyTorch's blocks died in it, and their content was dropped.
+    `recomputes`: under --remat. `coverage`: of what was needed, what had been prefetched.
+    `simulated`: time is virtual. `failed`: how the program ended, where not well.
     """
 
     policy: str
@@ -108,6 +109,7 @@ class Run:
     launches_over_capacity: int = 0
     refused: int = 0
     nearly_full: bool = False
+    pytorch: bool = False
     recomputes: bool = False
     coverage: float | None = None
     failed: str | None = None
@@ -139,6 +141,13 @@ class Advice:
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}"
+
+
+_ANOTHER_BATCH = Advice(
+    "another batch size",
+    "smaller where activations do not fit, or activation checkpointing; larger where weights do "
+    "not",
+)
 
 
 def advice(run: Run, limited: Limit) -> list[Advice]:
@@ -180,15 +189,14 @@ def _of_faults(run: Run) -> Advice:
 
 def _of_the_link(run: Run) -> list[Advice]:
     """Statistics do not tell of what the memory is: activations that are computed in each step, or
-    weights and the optimizer's state, which nothing brings back.
+    weights and the optimizer's state, which nothing brings back. `--remat auto` finds out.
     """
-    less = "a smaller batch, activation checkpointing" + (
-        "" if run.recomputes else ", --remat SIZE"
-    )
-    found = [
-        Advice(less, "less has to move, where activations are what does not fit"),
-        Advice("a larger batch", "more is computed for each byte, where weights do not fit"),
-    ]
+    found = []
+    if run.pytorch and not run.recomputes:
+        why = "some 30 steps find out whether computing activations again is faster than moving"
+        found.append(Advice("--remat auto", why))
+    if not run.launches_over_capacity:  # else a smaller one was named
+        found.append(_ANOTHER_BATCH)
     if run.policy != "planned" and run.steps >= LEARNING:
         found.append(Advice("--policy planned", "the moves of a step are planned, and tried"))
     return found
@@ -219,7 +227,7 @@ def working(run: Run, gain: float | None) -> tuple[str, str]:
                 else "nothing was moved to the GPU",
             )
         )
-    had = f"{run.coverage:.0%} of what was needed was there in time"
+    had = f"{run.coverage:.0%} of what kernels needed from the host was prefetched"
     if run.coverage >= MOST:
         return "Yes", had
     return ("In part" if run.coverage >= HALF else "Hardly"), had

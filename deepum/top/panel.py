@@ -95,6 +95,15 @@ def _settings(seen: Seen) -> str:
     return f"{figures.policy}, degree {figures.prefetch_degree}, budget {budget}"
 
 
+def _time(seconds: float | None, compute_s: float | None) -> str:
+    if not seconds or compute_s is None:
+        return "v: virtual"
+    return (
+        f"{seconds:.1f} s v of the GPU, of which kernels compute {percent(compute_s / seconds)}; "
+        "v: virtual"
+    )
+
+
 def detail(seen: Seen, width: int) -> list[Line]:
     """Everything of one session, in lines of that width or less."""
     figures, of = seen.figures, seen.rates
@@ -128,16 +137,7 @@ def detail(seen: Seen, width: int) -> list[Line]:
         ),
     ]
     if figures.virtual:
-        lines.append(
-            _named(
-                "clock",
-                Part(
-                    f"v: virtual; {figures.gpu_time_s or 0:.1f} s of GPU time, kernels at work in "
-                    f"{figures.compute_s or 0:.1f} s",
-                    "virtual",
-                ),
-            )
-        )
+        lines.append(_named("time", Part(_time(figures.gpu_time_s, figures.compute_s), "virtual")))
     return [_cut(line, width) for line in lines]
 
 

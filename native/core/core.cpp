@@ -25,8 +25,8 @@ bool in_range(const deepum_core_settings& s) {
          s.block_table_ways <= 64 && s.block_table_successors >= 1 &&
          s.block_table_successors <= 64 && s.chain_steps >= 1 && s.chain_steps <= 1u << 16 &&
          s.headroom_blocks <= 1u << 20 && s.pre_eviction <= 1 && s.advice <= DEEPUM_ADVISE_ALL &&
-         s.writes <= DEEPUM_WRITES_BY_OPERATORS &&
-         s.table_mebibytes >= 1 && deepum::core::in_range(s.parameters);
+         s.writes <= DEEPUM_WRITES_BY_OPERATORS && s.table_mebibytes >= 1 &&
+         deepum::core::in_range(s.parameters);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Discards, the one kind of command that destroys data: proposed by the daemon, committed here.
 #include "mover_rules.hpp"
+#include "operation.hpp"
 
 namespace deepum::mover {
 // The program may use the memory again at any moment: from the commitment on, its streams wait for
@@ -42,6 +43,7 @@ bool MoverRules::issue_discard(Lane& lane) {
     } committed{backend_, id, range->address, command.id};
     waited = wait_for(lane, required);
     if (waited == Wait::kDone) {
+      const Operation operation(backend_, command, 1, {&*range, 1});
       error = backend_.discard(id, *range);
     }
     if (error == kSuccess) {

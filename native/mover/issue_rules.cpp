@@ -2,6 +2,7 @@
 // them.
 #include "commands.hpp"
 #include "mover_rules.hpp"
+#include "operation.hpp"
 
 namespace deepum::mover {
 
@@ -40,9 +41,11 @@ bool MoverRules::issue(Lane& lane) {
   const bool at_once = advises_at_once(head);
   Error error = kInvalidContext;
   if (waited == Wait::kDone && at_once) {
+    const Operation operation(backend_, head, commands, ranges);
     error = backend_.advise_now(id, ranges, advice_before(head));
   } else if (waited == Wait::kDone) {
     commands = gather(lane, &ranges, &bytes, &pins);
+    const Operation operation(backend_, head, commands, ranges);
     error = carry_out(lane, head, ranges);
   }
   count_failure(error);

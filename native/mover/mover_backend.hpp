@@ -69,6 +69,10 @@ class MoverBackend : public LaneEvents {
   virtual Error serve_advice(LaneId lane, std::span<const Range> ranges,
                              const AdviceList& advice) = 0;
   virtual Error discard(LaneId lane, Range range) = 0;
+  // The calls in between carry out the command, and others of its kind with it: for a profiler.
+  virtual void begin_operation(const deepum_command& /*first*/, std::size_t /*commands*/,
+                               std::span<const Range> /*ranges*/) noexcept {}
+  virtual void end_operation() noexcept {}
   virtual void turned_off(Error error) = 0;  // so many calls in a row failed that there are no more
 
   // --- Discards (discard_map.hpp).

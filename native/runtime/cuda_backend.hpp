@@ -19,6 +19,7 @@
 #include "gates.hpp"
 #include "marker_table.hpp"
 #include "mover_backend.hpp"
+#include "operation_ranges.hpp"
 #include "records.h"
 #include "session.hpp"
 
@@ -76,6 +77,17 @@ class CudaBackend final : public mover::MoverBackend {
   mover::Error serve_advice(mover::LaneId lane, std::span<const mover::Range> ranges,
                             const AdviceList& advice) override;
   mover::Error discard(mover::LaneId lane, mover::Range range) override;
+  void begin_operation(const deepum_command& first, std::size_t commands,
+                       std::span<const mover::Range> ranges) noexcept override {
+    if (ranges_) {
+      ranges_->begin(first, commands, ranges);
+    }
+  }
+  void end_operation() noexcept override {
+    if (ranges_) {
+      ranges_->end();
+    }
+  }
   void turned_off(mover::Error error) override;
   bool can_discard() override;
   bool discards_forbidden() override;
@@ -110,6 +122,7 @@ class CudaBackend final : public mover::MoverBackend {
   MarkerTable& markers_;
   Gates& gates_;
   const bool lock_step_;
+  const OperationRanges* const ranges_ = OperationRanges::instance();
   std::atomic<CUcontext> contexts_[DEEPUM_MAX_DEVICES] = {};
   std::atomic<CUevent> threads_holds_[kBringing.size()][DEEPUM_MAX_STREAMS] = {};
 

@@ -23,6 +23,7 @@
 #include "marker_limits.hpp"
 #include "memory_watch.hpp"
 #include "message.hpp"
+#include "operation_ranges.hpp"
 #include "reach_daemon.hpp"
 #include "relaxed.hpp"
 #include "stream_markers.hpp"
@@ -171,6 +172,9 @@ bool enter_device(CUdevice device, CUcontext context) noexcept {
   }
   entering = true;
   const int kept = errno;
+  // Before the session, so that the mover ends before a profiler that is loaded here; and without
+  // the lock, since it may do anything.
+  OperationRanges::instance();
   bool first = false, known = true;
   {
     const std::lock_guard lock(entry().mutex);

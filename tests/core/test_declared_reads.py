@@ -4,9 +4,9 @@ never declared may be written.
 
 from __future__ import annotations
 
+from deepum._core import lib
 from duplicating import SET_READ_MOSTLY, Program, Step, blocks, span, uses
 
-from deepum._core import lib
 from deepum.core import BlockRange, Core, CoreSettings, EventWriter
 
 BY_OPERATORS = int(lib.DEEPUM_WRITES_BY_OPERATORS)

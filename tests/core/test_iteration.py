@@ -107,6 +107,30 @@ def test_a_short_step_with_a_wait_in_each_is_found_soon(follow: Follow) -> None:
     assert changes(follow(20 * step)) == [(24 + 32, 24)]
 
 
+def test_what_was_found_before_a_longer_one_is_no_iteration_of_it(follow: Follow) -> None:
+    loading = 10 * [*kernels(5000, 14), WAIT]
+    states = follow([*loading, *kernels(6000, 40), *(12 * [*STEP, WAIT])])
+    assert [period for _, period in changes(states)] == [14, 0, 300]
+    told = [state.iterations for state in states]
+    assert told == sorted(told)
+    assert (told[10 * 14], told[-1]) == (10, 12)
+
+
+def test_as_much_of_something_else_stays_counted(follow: Follow) -> None:
+    other = [*kernels(5000, 200), WAIT]
+    states = follow([*(4 * other), *kernels(6000, 40), *(6 * [*STEP, WAIT])])
+    assert [period for _, period in changes(states)] == [200, 0, 300]
+    assert states[-1].iterations == 4 + 6
+
+
+def test_a_step_that_logs_every_second_time_is_found_as_two(follow: Follow) -> None:
+    """Steps begin with launches that are all alike, so that one more before them is hardly seen."""
+    step = [*(24 * [1]), *kernels(10, 14), *layers(24, 3, 2), *kernels(100, 8)]
+    states = follow([*kernels(1000, 30), *(12 * [*step, *step, 999, WAIT])])
+    assert [period for _, period in changes(states)] == [2 * len(step) + 1]
+    assert states[-1].iterations == 12
+
+
 def test_a_step_that_is_never_the_same_is_not_found(follow: Follow) -> None:
     assert not changes(
         follow(

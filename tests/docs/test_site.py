@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser import SIZES, Browser, found_browser
+from browser import SIZES, Browser
 
 from deepum.cli import deepum
 from deepum.configuration.settings import SETTINGS
@@ -111,12 +111,9 @@ def test_pages_in_a_browser(site: Path) -> None:
     """At both widths nothing is wider than the page, no drawing's text leaves the drawing, and the
     console stays empty, and nothing that a page asks for is absent.
     """
-    program = found_browser()
-    if program is None:
-        pytest.skip("needs chromium")
     names = ["index.html", "how-it-works.html", "commands/run.html", "configuration.html"]
     names += ["research/workloads.html", "search.html?q=watermark"]
-    seen = Browser(program, site).looked_at(names)
+    seen = Browser(site).looked_at(names)
     assert len(seen.pages) == len(names) * len(SIZES)
     assert (seen.console, seen.missing) == ([], [])
     assert [each for each in seen.pages if each["wider"] or each["outside"]] == []

@@ -258,3 +258,17 @@ CASE(behind_gates_there_is_no_limit) {
   EXPECT(mover.round({prefetch(1, {0, 4}), prefetch(2, {8, 4})}),
          "in: prefetch 0+4, 8+4 to device 0", "in: record e1");
 }
+
+CASE(calls_of_a_command_and_those_that_go_along_are_one_operation) {
+  Mover mover;
+  deepum_command advised_eviction = advised(evict(4, {7}), DEEPUM_MEM_ADVISE_UNSET_READ_MOSTLY);
+  mover.round({evict(1, {0}), evict(2, {1}), evict(3, {5}), advised_eviction, advise(5, {9})});
+  EXPECT(mover.backend.operations, "1 and 2 more: 0+2, 5+1", "4 and 0 more: 7+1",
+         "5 and 0 more: 9+1");
+}
+
+CASE(what_only_waits_is_no_operation) {
+  Mover mover({.devices = 1, .fetches = false});
+  mover.round({prefetch(1, {0})});
+  EXPECT(mover.backend.operations);
+}

@@ -46,6 +46,7 @@ class FakeBackend final : public deepum::mover::MoverBackend {
   std::map<std::uint32_t, std::uint64_t> waiters;
   std::uint32_t epoch = 0;
   bool gated = false;
+  Log operations;
 
   // --- What happens in the program and on the GPU.
   void launch(std::uint64_t sequence, std::uint32_t stream = 0) {
@@ -128,6 +129,17 @@ class FakeBackend final : public deepum::mover::MoverBackend {
   Error discard(LaneId lane, Range range) override {
     return call(lane, "discard " + names({&range, 1}), {&range, 1});
   }
+  void begin_operation(const deepum_command& first, std::size_t commands,
+                       std::span<const Range> ranges) noexcept override {
+    CHECK(!operating_);
+    operating_ = true;
+    operations.push_back(std::to_string(first.id) + " and " + std::to_string(commands - 1) +
+                         " more: " + names(ranges));
+  }
+  void end_operation() noexcept override {
+    CHECK(operating_);
+    operating_ = false;
+  }
   void turned_off(Error why) override { log("turned off by error " + std::to_string(why)); }
 
   bool can_discard() override { return discards; }
@@ -198,7 +210,7 @@ class FakeBackend final : public deepum::mover::MoverBackend {
   };
 
   void log(std::string line) { log_.push_back(std::move(line)); }
-  // A call is about all that is pinned, and nothing else.
+  // A call is about all that is pinned, and nothing else; and belongs to an operation.
   Error call(LaneId lane, const std::string& line, std::span<const Range> ranges) {
     std::uint64_t pinned = 0, called = 0;
     for (const std::uint64_t bytes : pinned_) {
@@ -208,6 +220,7 @@ class FakeBackend final : public deepum::mover::MoverBackend {
       called += range.bytes;
     }
     CHECK(called == pinned);
+    CHECK(operating_);
     log(name(lane) + ": " + line);
     return error;
   }
@@ -258,5 +271,6 @@ class FakeBackend final : public deepum::mover::MoverBackend {
   std::set<std::string> completed_;  // events, by name
   std::vector<std::uint64_t> pinned_;
   EventHandle made_ = 0;
+  bool operating_ = false;
   std::uint64_t processed_ = 0;
 };

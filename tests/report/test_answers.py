@@ -8,6 +8,7 @@ import pytest
 from made_runs import FAULTS, FITS, GIB, LINK, run, timeline
 
 from deepum.report.answers import comparison, of_runs, of_simulations
+from deepum.report.write import of_what
 
 Runs = list[tuple[str, dict[str, Any]]]
 FITTING: dict[str, Any] = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
@@ -44,13 +45,23 @@ def test_of_three_runs_in_any_order_it_is_the_one_under_deepum_that_is_asked_abo
             "80.0 ms a step instead of 400.0, virtual time",
             "2.67 times what unlimited memory takes",
         )
-        assert "50.0 of 80.0 ms of a step are not computing" in found[2].details
+        assert "kernels compute in 30.0 of 80.0 ms of a step, virtual time" in found[2].details
 
 
 def test_a_run_alone_does_not_say_how_much_faster() -> None:
     assert answers([("d.json", run(LINK))])[:3] == ["Yes", "Not known", "The link to the host"]
     assert answers([("p.json", paged())])[::2] == ["It only watched", "Page faults"]
-    assert answers([("p.json", paged())])[3] == "--policy correlation"
+    assert answers([("p.json", paged())])[3] == "deepum run --policy correlation"
+
+
+def test_the_page_says_what_it_is_of_and_whose_times_these_are() -> None:
+    simulated, real = paged(), run(LINK) | {"device": "cuda"}
+    assert of_what([("a.json", simulated)]) == (
+        "a.json on sim:v100-16gb, a simulated GPU: times are virtual"
+    )
+    assert of_what([("a.json", simulated), ("b.json", real)]) == (
+        "a.json, b.json on sim:v100-16gb, cuda"
+    )
 
 
 def test_what_fits_has_nothing_to_do() -> None:

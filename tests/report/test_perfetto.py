@@ -181,7 +181,7 @@ def test_a_recorded_run_is_exported_with_its_copies(recorded_run: Path) -> None:
     ("arguments", "cause"),
     [
         (("nowhere", "--output", "x.json"), "nowhere: No such file or directory; "),
-        (("training",), "Missing option '--output'"),
+        (("training",), "Missing option '-o' / '--output'"),
         (("training", "--output", "x.json", "--policy", "luck"), "policy 'luck': is unknown; "),
         (
             ("training", "--output", "x.json", "--policy", "deepum,on-demand"),

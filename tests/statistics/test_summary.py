@@ -70,13 +70,18 @@ def test_what_does_not_fit_is_told_with_what_it_cost() -> None:
     )
     assert line(lines, "limit: the link to the host: ")
     assert [one.split(":")[1] for one in lines if one.startswith("try")] == [
-        " a smaller batch, activation checkpointing, --remat SIZE",
-        " a larger batch",
+        " another batch size",
+        " --policy planned",
     ]
     assert line(
         lines, "in all 0 faults, 4.0 GiB to the GPU, 4.0 GiB back; prefetched 4.0 GiB, 100%"
     )
     assert len(lines) <= 10
+
+
+def test_a_pytorch_program_is_told_of_recomputing() -> None:
+    tries = [one for one in summary(run(LINK, bytes_discarded=GIB)) if one.startswith("try")]
+    assert tries[0].startswith("try: --remat auto: ") and len(tries) == 2
 
 
 def test_of_a_program_that_failed_not_all_is_said_to_be_well() -> None:

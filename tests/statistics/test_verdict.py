@@ -68,7 +68,7 @@ def test_on_a_machine_that_nobody_knows_only_the_kernels_can_be_told() -> None:
 
 
 RUN = Run(policy="correlation", fits=False, steps=9, simulated=True)
-LESS = "a smaller batch, activation checkpointing, --remat SIZE"
+PYTORCH = replace(RUN, pytorch=True)
 CASES: list[tuple[Run, Limit, list[str]]] = [
     (replace(RUN, fits=True), Limit.LINK, []),
     (RUN, Limit.COMPUTE, []),
@@ -86,13 +86,21 @@ CASES: list[tuple[Run, Limit, list[str]]] = [
         Limit.FAULTS,
         ["a smaller batch", "--record FILE, then deepum simulate FILE"],
     ),
-    (RUN, Limit.LINK, [LESS, "a larger batch", "--policy planned"]),
-    (replace(RUN, steps=3), Limit.LINK, [LESS, "a larger batch"]),
+    (PYTORCH, Limit.LINK, ["--remat auto", "another batch size", "--policy planned"]),
+    (RUN, Limit.LINK, ["another batch size", "--policy planned"]),
     (
-        replace(RUN, recomputes=True, policy="planned"),
+        replace(PYTORCH, launches_over_capacity=2, steps=3),
         Limit.LINK,
-        ["a smaller batch, activation checkpointing", "a larger batch"],
+        ["a smaller batch", "--remat auto"],
     ),
+    (replace(PYTORCH, steps=3), Limit.LINK, ["--remat auto", "another batch size"]),
+    (
+        replace(PYTORCH, recomputes=True, policy="planned"),
+        Limit.LINK,
+        ["another batch size"],
+    ),
+    (PYTORCH, Limit.COMPUTE, []),
+    (replace(PYTORCH, policy="on-demand"), Limit.LINK, ["--policy correlation"]),
     (RUN, Limit.IDLE, ["the program's own waits and input"]),
 ]
 

@@ -15,12 +15,15 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 # Desktop and phone; width and height in CSS pixels.
 SIZES = ((1280, 900), (390, 844))
 
-# Looks at each page in a frame of each size, and leaves what it saw in the document.
+# Looks at each page in a frame of each size, since windows are 500 pixels wide at least, and leaves
+# what it saw in the document.
 _LOOK = """<!doctype html><title>looking</title><pre id="seen"></pre><script>
-const pages = PAGES, sizes = SIZES, seen = [];
+const pages = PAGES, sizes = SIZES, seen = [], measure = MEASURE;
 async function look() {
   for (const page of pages) for (const [width, height] of sizes) {
     const frame = document.createElement("iframe");
@@ -29,13 +32,14 @@ async function look() {
     frame.src = page;
     document.body.append(frame);
     await loaded;
+    await new Promise(resolve => setTimeout(resolve, SETTLES));
     const root = frame.contentDocument.documentElement;
     const outside = [...frame.contentDocument.querySelectorAll("svg[viewBox] text")].filter(text => {
       const box = text.getBBox(), all = text.ownerSVGElement.viewBox.baseVal;
       return box.x < 0 || box.y < 0 || box.x + box.width > all.width || box.y + box.height > all.height;
     }).map(text => text.textContent);
     seen.push({page, width, title: frame.contentDocument.title, outside,
-               wider: root.scrollWidth - root.clientWidth});
+               wider: root.scrollWidth - root.clientWidth, measured: measure(frame.contentDocument)});
     frame.remove();
   }
   document.getElementById("seen").textContent = JSON.stringify(seen);
@@ -47,19 +51,13 @@ look();
 @dataclass(frozen=True)
 class Seen:
     """What a browser saw: of each page at each size `page`, `width`, `title`, by how many pixels it
-    is `wider` than its window, and texts of drawings that are `outside` of them; the lines of the
-    console; and what was asked for and is not there.
+    is `wider` than its window, texts of drawings that are `outside` of them, and what was `measured`;
+    the lines of the console; and what was asked for and is not there.
     """
 
     pages: list[dict[str, Any]]
     console: list[str]
     missing: list[str]
-
-
-def found_browser() -> str | None:
-    """The path of Chromium or Chrome, if there is one."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 class _Files(http.server.SimpleHTTPRequestHandler):
@@ -78,15 +76,26 @@ class _Files(http.server.SimpleHTTPRequestHandler):
 
 
 class Browser:
-    """Looks at pages of one folder."""
+    """Looks at pages of one folder. The test is skipped where there is neither Chromium nor
+    Chrome.
+    """
 
-    def __init__(self, program: str, folder: Path) -> None:
-        self.program = program
+    def __init__(self, folder: Path) -> None:
+        names = ("chromium", "chromium-browser", "google-chrome")
+        found = next((path for name in names if (path := shutil.which(name))), None)
+        if found is None:
+            pytest.skip("needs Chromium")
+        self.program = found
         self.folder = folder
 
-    def looked_at(self, pages: list[str]) -> Seen:
-        """What each page looks like at each of SIZES."""
+    def looked_at(
+        self, pages: list[str], measure: str = "page => null", settles_ms: int = 0
+    ) -> Seen:
+        """What each page looks like at each of SIZES, so long after it was loaded. `measure`: a
+        function of JavaScript, which is given the page's document.
+        """
         text = _LOOK.replace("PAGES", json.dumps(pages)).replace("SIZES", json.dumps(SIZES))
+        text = text.replace("MEASURE", measure).replace("SETTLES", str(settles_ms))
         look = self.folder / "look.html"
         look.write_text(text, encoding="utf-8")
         missing: list[str] = []

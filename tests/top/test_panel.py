@@ -74,7 +74,7 @@ def test_virtual_figures_are_marked_and_others_are_not() -> None:
     )
     assert (
         "4.5 GiB/s v" in simulated
-        and "v: virtual; 82.0 s of GPU time, kernels at work in 64.0 s" in simulated
+        and "82.0 s v of the GPU, of which kernels compute 78%; v: virtual" in simulated
     )
     assert "9.0 GiB/s, " in real and "virtual" not in real
     assert "accuracy -, coverage -, predictions 100%; faults -" in real

@@ -41,7 +41,7 @@ bool IterationDetector::recognise(std::uint64_t hash) {
       held_.emplace(std::move(each.launches), 0);
       std::swap(each, dropped_.back());
       dropped_.pop_back();
-      ++counted_;
+      count(1, held_->period());
       counted_until_ = launches_.count();
       return true;
     }
@@ -74,6 +74,11 @@ std::uint64_t IterationDetector::least_run(std::uint64_t period) const {
   return finder_.way_back() > period ? std::max(least, finder_.way_back()) : least;
 }
 
+void IterationDetector::count(std::uint64_t iterations, std::uint64_t period) {
+  counted_ += iterations;
+  counted_launches_ += iterations * period;
+}
+
 void IterationDetector::take() {
   const std::uint64_t period = finder_.distance();
   const std::uint64_t now = launches_.count();
@@ -85,12 +90,16 @@ void IterationDetector::take() {
   }
   held_.emplace(std::move(launches), now - boundary);
   const std::uint64_t began = std::max(now - finder_.run() - period, counted_until_);
-  counted_ += boundary > began ? (boundary - began) / period : 0;
+  if (counted_launches_ < period) {
+    least_ = std::max(least_, std::exchange(counted_, 0));
+    counted_launches_ = 0;
+  }
+  count(boundary > began ? (boundary - began) / period : 0, period);
   counted_until_ = boundary;
 }
 
 void IterationDetector::drop() {
-  counted_ += held_->ended();
+  count(held_->ended(), held_->period());
   counted_until_ = launches_.count();
   finder_.restart(held_->period());
   dropped_at_ = launches_.count();
@@ -114,7 +123,9 @@ void IterationDetector::drop() {
 }
 
 void IterationDetector::forget() {
-  counted_ = iterations();
+  if (held_) {
+    count(held_->ended(), held_->period());
+  }
   held_.reset();
   dropped_.clear();
   launches_ = {};

@@ -8,6 +8,7 @@
 // when it comes back. Nothing in what the core decides depends on it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -59,8 +60,12 @@ class IterationDetector {
   bool begins() const { return held_ && held_->begins(); }
   // The latest launch is the one that the iteration has there.
   bool as_expected() const { return held_ && held_->as_expected(); }
-  // Whole ones so far, those included by which the first pattern was found.
-  std::uint64_t iterations() const { return counted_ + (held_ ? held_->ended() : 0); }
+  // Whole ones so far, those included by which the first pattern was found, and never fewer than
+  // before. All that was found before one that is longer than all of it was a part of something:
+  // loading a model, one of its layers.
+  std::uint64_t iterations() const {
+    return std::max(least_, counted_ + (held_ ? held_->ended() : 0));
+  }
 
  private:
   // Launches over which a repetition goes on at least: where the program waits in each, where it
@@ -91,6 +96,7 @@ class IterationDetector {
   bool is_certain(std::uint64_t period) const;
   bool is_of_known(std::uint64_t period) const;
   std::uint64_t least_run(std::uint64_t period) const;
+  void count(std::uint64_t iterations, std::uint64_t period);
   void take();
   void drop();
 
@@ -99,9 +105,11 @@ class IterationDetector {
   std::optional<HeldPattern> held_;
   std::vector<Dropped> dropped_;  // the one dropped last is the last
   std::uint64_t counted_ = 0;     // iterations of patterns held before, and by which this was found
-  std::uint64_t counted_until_ = 0;  // count of launches at the end of the last one of those
-  std::uint64_t dropped_at_ = 0;     // count of launches then
-  std::uint64_t waited_at_ = 0;      // count of launches then; 0: never
+  std::uint64_t counted_launches_ = 0;  // in these
+  std::uint64_t least_ = 0;             // iterations that were counted, and were none
+  std::uint64_t counted_until_ = 0;     // count of launches at the end of the last one of those
+  std::uint64_t dropped_at_ = 0;        // count of launches then
+  std::uint64_t waited_at_ = 0;         // count of launches then; 0: never
   std::uint64_t waited_before_ = 0;
 };
 

@@ -30,9 +30,24 @@ void RepeatFinder::launched() {
     note_names(launches_.at(latest), launches_.at(latest - distance_));
     odd_in_row_ = 0;
     odd_ = run_ % distance_ == 0 ? 0 : odd_;
-  } else if (!tolerate()) {
+  } else if (is_exact(back) || !tolerate()) {
     follow(back);
   }
+}
+
+// All of a longer period repeats where at the present distance a launch is odd: it is in every
+// second step only, say.
+bool RepeatFinder::is_exact(std::uint64_t period) const {
+  if (period <= distance_ || distance_ == 0 || 2 * period > launches_.size()) {
+    return false;
+  }
+  const std::uint64_t latest = launches_.count() - 1;
+  std::uint64_t run = 0;
+  while (run < period &&
+         launches_.at(latest - run).hash == launches_.at(latest - run - period).hash) {
+    ++run;
+  }
+  return run == period;
 }
 
 // The latest launch differs.

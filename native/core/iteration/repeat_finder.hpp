@@ -57,6 +57,7 @@ class RepeatFinder {
   }
   void grow();
   void follow(std::uint64_t distance);
+  bool is_exact(std::uint64_t period) const;
   bool tolerate();
   void note_names(const RecentLaunches::Launch& now, const RecentLaunches::Launch& before) {
     named_ += now.named != now.hash ? 1 : 0;

@@ -26,12 +26,13 @@ class Dropped:
 
 class IterationDetector:
     def __init__(self) -> None:
-        self.counted = 0
+        self.counted = self.counted_launches = self.least = 0
         self.held: HeldPattern | None = None
         self.forget()
 
     def forget(self) -> None:
-        self.counted = self.iterations
+        if self.held:
+            self.count(self.held.ended, self.period)
         self.launches = RecentLaunches()
         self.finder = RepeatFinder(self.launches)
         self.held = None
@@ -45,7 +46,11 @@ class IterationDetector:
 
     @property
     def iterations(self) -> int:
-        return self.counted + (self.held.ended if self.held else 0)
+        return max(self.least, self.counted + (self.held.ended if self.held else 0))
+
+    def count(self, iterations: int, period: int) -> None:
+        self.counted += iterations
+        self.counted_launches += iterations * period
 
     def waited(self) -> None:
         if self.waited_at != self.launches.count:
@@ -71,7 +76,7 @@ class IterationDetector:
             if each.matched == len(each.launches):
                 self.held = HeldPattern(each.launches, 0)
                 self.dropped.remove(each)
-                self.counted += 1
+                self.count(1, self.period)
                 self.counted_until = self.launches.count
                 return True
         return False
@@ -121,11 +126,14 @@ class IterationDetector:
         pattern = [each.hash for each in self.launches.launches[boundary - period : boundary]]
         self.held = HeldPattern(pattern, now - boundary)
         began = max(now - self.finder.run - period, self.counted_until)
-        self.counted += max(0, boundary - began) // period
+        if self.counted_launches < period:
+            self.least = max(self.least, self.counted)
+            self.counted = self.counted_launches = 0
+        self.count(max(0, boundary - began) // period, period)
         self.counted_until = boundary
 
     def drop(self, held: HeldPattern) -> None:
-        self.counted += held.ended
+        self.count(held.ended, len(held.launches))
         self.counted_until = self.dropped_at = self.launches.count
         period = len(held.launches)
         self.finder.restart(period)

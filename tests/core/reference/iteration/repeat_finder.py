@@ -58,8 +58,18 @@ class RepeatFinder:
             self.odd_in_row = 0
             if self.run % self.distance == 0:
                 self.odd = 0
-        elif not self.tolerate():
+        elif self.is_exact(back) or not self.tolerate():
             self.follow(back)
+
+    def is_exact(self, period: int) -> bool:
+        launches = self.launches
+        if not 0 < self.distance < period or 2 * period > launches.size:
+            return False
+        latest = launches.launches[-2 * period :]
+        return all(
+            now.hash == before.hash
+            for now, before in zip(latest[period:], latest[:period], strict=True)
+        )
 
     def note_names(self, now: Launch, before: Launch) -> None:
         self.named += now.named != now.hash
