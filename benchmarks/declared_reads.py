@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from deepum.declarations import mode
+from deepum.declarations.mode import DeclaringMode
 from deepum.declarations.reads import only_read
 from deepum.declarations.shim import Shim
 
@@ -30,7 +30,9 @@ def shim() -> Shim:
     """Calls of the same kind, which do nothing."""
     libc: Any = ctypes.CDLL(None)
     declare = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32)
-    return Shim(declare(ctypes.cast(libc.labs, ctypes.c_void_p).value), lambda: 1)
+    address = ctypes.cast(libc.labs, ctypes.c_void_p).value
+    assert address is not None
+    return Shim(declare(address), lambda: 1)
 
 
 def microseconds(call: Callable[[], object], calls: int) -> float:
@@ -47,7 +49,6 @@ def microseconds(call: Callable[[], object], calls: int) -> float:
 def main() -> None:
     """Prints a row for each operator."""
     torch.set_num_threads(1)
-    mode.only_read = partial(only_read, device="cpu", least=1)
 
     def fail(error: Exception) -> None:
         raise error
@@ -61,7 +62,7 @@ def main() -> None:
         ("add in place", lambda: x.add_(y), _CALLS),
         ("foreach add in place, of 100 and 100", lambda: torch._foreach_add_(many, others), 300),
     ]
-    declaring = mode.DeclaringMode(shim(), fail)
+    declaring = DeclaringMode(shim(), fail, partial(only_read, device="cpu", least=1))
     print(f"{'us an operator':36}  without    with   more")
     with torch.no_grad():
         for name, call, calls in cases:

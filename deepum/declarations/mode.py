@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from deepum.declarations.reads import ReadingOperator, only_read
+from deepum.declarations.reads import ReadingOperator, Reads, only_read
 from deepum.declarations.shim import Shim
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -24,18 +24,21 @@ class Operators(dict[Any, ReadingOperator]):
 
 class DeclaringMode(TorchDispatchMode):
     """Each operator of a thread, and of the backward passes that it begins, declares what it only
-    reads while it runs. is_idle: operators pass by. failed: called with what went wrong in here,
-    after which it is idle.
+    reads while it runs. reads: which memory that is. is_idle: operators pass by. failed: called
+    with what went wrong in here, after which it is idle.
     """
 
     # They pass by: what they are made of is not seen.
     supports_higher_order_operators = True
 
-    def __init__(self, shim: Shim, failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, shim: Shim, failed: Callable[[Exception], None], reads: Reads = only_read
+    ) -> None:
         super().__init__()
         self.is_idle = False
         self._declare = shim.declare
         self._failed = failed
+        self._reads = reads
         self._operators = Operators()
 
     @classmethod
@@ -58,7 +61,7 @@ class DeclaringMode(TorchDispatchMode):
         try:
             operator = self._operators[function]
             is_whole = operator.is_composite
-            ranges = only_read(operator, args, kwargs) if operator.declares else None
+            ranges = self._reads(operator, args, kwargs) if operator.declares else None
         except Exception as error:
             self.is_idle = True
             self._failed(error)

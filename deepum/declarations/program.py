@@ -14,6 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from deepum.declarations.mode import DeclaringMode
+from deepum.declarations.reads import Reads, only_read
 from deepum.declarations.shim import Shim, find
 from deepum.pytorch.steps import Boundaries
 
@@ -45,8 +46,9 @@ class Declarations:
     that of a later one.
     """
 
-    def __init__(self, shim: Shim) -> None:
+    def __init__(self, shim: Shim, reads: Reads = only_read) -> None:
         self._shim = shim
+        self._reads = reads
         self._boundaries = Boundaries(self.end_step)
         self._mode_of = threading.local()
         self._compile: Any = None
@@ -92,7 +94,7 @@ class Declarations:
         if mode is not None:
             mode.is_idle = False
         elif torch._C._len_torch_dispatch_stack() == 0:
-            mode = DeclaringMode(self._shim, self._fail)
+            mode = DeclaringMode(self._shim, self._fail, self._reads)
             mode.__enter__()
             self._mode_of.mode = mode
 

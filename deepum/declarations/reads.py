@@ -32,6 +32,7 @@ LEAST_BYTES = 1 << 20
 _IS_ON = {"cuda": attrgetter("is_cuda"), "cpu": attrgetter("is_cpu")}
 
 Range = tuple[int, int]  # addresses: of the first byte, and of the one behind the last
+Reads = Callable[["ReadingOperator", Sequence[Any], Mapping[str, Any]], "array[int]"]
 
 
 class ReadingOperator(ChangingOperator):

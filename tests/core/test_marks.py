@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from deepum._core import lib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepum._core import lib
 from deepum.core import UM_BLOCK_BYTES, BlockRange, Core, CoreSettings, EventWriter, Execute, events
 
 BLOCKS = 64

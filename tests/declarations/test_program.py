@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from checking import dispatch, memory, torch
 
-from deepum.declarations import mode as declaring
 from deepum.declarations.mode import DeclaringMode
 from deepum.declarations.program import Declarations
 from deepum.declarations.reads import only_read
@@ -23,6 +22,7 @@ from deepum.declarations.shim import Shim, find
 pytestmark = pytest.mark.torch
 nn: Any = torch.nn
 depth: Callable[[], int] = torch._C._len_torch_dispatch_stack
+ON_CPU = partial(only_read, device="cpu", least=1)
 
 
 class FakeShim:
@@ -54,16 +54,14 @@ class FakeShim:
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> FakeShim:
-    """For programs on the CPU."""
-    monkeypatch.setattr(declaring, "only_read", partial(only_read, device="cpu", least=1))
+def fake() -> FakeShim:
     return FakeShim()
 
 
 @pytest.fixture
 def declarations(fake: FakeShim, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(torch, "compile", torch.compile)
-    made = Declarations(fake.shim)
+    made = Declarations(fake.shim, ON_CPU)
     made.install()
     yield made
     made.stay_out("the test is over")
@@ -90,7 +88,7 @@ def training() -> Callable[[], None]:
 
 def test_an_operator_declares_what_it_only_reads_while_it_runs(fake: FakeShim) -> None:
     x, y = torch.ones(8), torch.ones(8)
-    with DeclaringMode(fake.shim, fail):
+    with DeclaringMode(fake.shim, fail, ON_CPU):
         x.add_(y)
         assert fake.is_clear
         with pytest.raises(RuntimeError):
@@ -103,7 +101,7 @@ def test_an_operator_declares_what_it_only_reads_while_it_runs(fake: FakeShim) -
 
 def test_backward_passes_declare_as_well(fake: FakeShim) -> None:
     weight, x = torch.ones(8, 8, requires_grad=True), torch.ones(8, 8)
-    with DeclaringMode(fake.shim, fail):
+    with DeclaringMode(fake.shim, fail, ON_CPU):
         (x @ weight).sum().backward()
     assert [memory(x, weight), memory(x)] == [
         [one for one in ranges if one in memory(x, weight)]
@@ -114,7 +112,7 @@ def test_backward_passes_declare_as_well(fake: FakeShim) -> None:
 
 def test_composite_operators_of_inference_are_taken_apart(fake: FakeShim) -> None:
     x, mean = torch.randn(3, 4, 2), torch.zeros(4)
-    with torch.inference_mode(), DeclaringMode(fake.shim, fail):
+    with torch.inference_mode(), DeclaringMode(fake.shim, fail, ON_CPU):
         nn.functional.batch_norm(x, mean, torch.ones(4), training=True)
     assert mean.abs().max() > 0
     declared = {one for ranges in fake.ranges for one in ranges}
@@ -122,7 +120,7 @@ def test_composite_operators_of_inference_are_taken_apart(fake: FakeShim) -> Non
 
 
 def test_tensor_subclasses_come_as_what_they_are_made_of(fake: FakeShim) -> None:
-    class Wrapper(torch.Tensor):  # type: ignore[misc, name-defined]
+    class Wrapper(torch.Tensor):  # type: ignore[misc]
         @staticmethod
         def __new__(cls, inner: Any) -> Any:
             return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
@@ -136,7 +134,7 @@ def test_tensor_subclasses_come_as_what_they_are_made_of(fake: FakeShim) -> None
             return Wrapper(function(*plain, **(kwargs or {})))
 
     inner, other = torch.ones(8), torch.ones(8)
-    with DeclaringMode(fake.shim, fail):
+    with DeclaringMode(fake.shim, fail, ON_CPU):
         result = Wrapper(inner) * other
     assert isinstance(result, Wrapper) and torch.equal(result.inner, inner * other)
     assert fake.ranges[0] == memory(inner, other)
@@ -144,7 +142,7 @@ def test_tensor_subclasses_come_as_what_they_are_made_of(fake: FakeShim) -> None
 
 def test_higher_order_operators_pass_by(fake: FakeShim) -> None:
     x = torch.ones(8)
-    with DeclaringMode(fake.shim, fail):
+    with DeclaringMode(fake.shim, fail, ON_CPU):
         result = torch.ops.higher_order.out_dtype(
             torch.ops.aten.mm.default, torch.int32, *[torch.ones(8, 8, dtype=torch.int8)] * 2
         )
@@ -251,15 +249,13 @@ def test_an_error_is_one_warning_and_the_program_goes_on(
     fake: FakeShim,
     declarations: Declarations,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    step = training()
-    step()
-
     def broken(*_: Any) -> Any:
         raise ValueError("no\nsuch thing")
 
-    monkeypatch.setattr(declaring, "only_read", broken)
+    declarations._reads = broken
+    step = training()
+    step()
     step()
     step()
     assert depth() == 0
@@ -286,9 +282,9 @@ def test_a_forked_child_does_not_declare(fake: FakeShim, declarations: Declarati
     code = f"""
 import os, sys
 sys.path[:0] = [{str(Path(__file__).parent)!r}]
-from test_program import FakeShim, Declarations, training, depth
+from test_program import ON_CPU, FakeShim, Declarations, training, depth
 fake = FakeShim()
-Declarations(fake.shim).install()
+Declarations(fake.shim, ON_CPU).install()
 step = training()
 step()
 assert depth() == 1

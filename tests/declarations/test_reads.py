@@ -66,7 +66,7 @@ def test_a_fused_optimizer_changes_all_that_it_is_given_in_place() -> None:
     parameter, grad, first, second = tensors(4)
     step = torch.ones(())
     rates = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-8}
-    lists = ([parameter], [grad], [first], [second], [])
+    lists: Any = ([parameter], [grad], [first], [second], [])
     read = read_by(
         aten._fused_adam_.default, *lists, [step], **rates, amsgrad=False, maximize=False
     )
