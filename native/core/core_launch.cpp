@@ -67,7 +67,7 @@ bool Core::resolve(const deepum_execute_event& event, std::span<const deepum_blo
       sound = false;
       continue;
     }
-    const Use use = i < event.write_ranges  ? Use::kWrites
+    const Use use = i < event.write_ranges ? Use::kWrites
                     : only_reads(event, i) ? Use::kReads
                                            : Use::kUnknown;
     const BlockSpan span{p.slot, p.first, p.count};

@@ -267,8 +267,7 @@ void Replay::default_work(const deepum_execute_event& event) {
     const auto where =
         place != nullptr ? places_.blocks(slot, place->generation, first, blocks) : std::nullopt;
     if (where) {
-      const bool written = i < event.write_ranges,
-                 read = only_reads(event, i);
+      const bool written = i < event.write_ranges, read = only_reads(event, i);
       const std::uint32_t flags = written ? DEEPUM_WORK_WRITE
                                   : read  ? DEEPUM_WORK_READ
                                           : DEEPUM_WORK_READ | DEEPUM_WORK_WRITE;

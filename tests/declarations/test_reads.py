@@ -170,7 +170,7 @@ def _attention() -> Any:
 
 
 def _embeds() -> Any:
-    return nn.Sequential(nn.Embedding(50, 16, max_norm=1.0), nn.LSTM(16, 16, dropout=0.1))
+    return nn.Sequential(nn.Embedding(50, 16, max_norm=1.0), nn.LSTM(16, 16, 2, dropout=0.1))
 
 
 def _changes_in_place() -> None:
