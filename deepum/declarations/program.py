@@ -1,4 +1,4 @@
-"""A whole program whose operators declare what they only read, whenever the daemon wants to know:
+"""A program whose operators declare what they only read whenever the daemon wants to know, which is
 asked at the end of each step of its training.
 """
 
@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import threading
 from typing import Any
 
@@ -15,10 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from deepum.declarations.mode import DeclaringMode
 from deepum.declarations.reads import Reads, only_read
-from deepum.declarations.shim import Shim, find
+from deepum.declarations.saying import inform, warn
+from deepum.declarations.shim import Shim
 from deepum.pytorch.steps import Boundaries
 
-_OUT = "operators do not declare what they only read"
 _NEEDED = (
     (torch._C, "_data_address"),
     (torch._C, "_len_torch_dispatch_stack"),
@@ -27,18 +26,11 @@ _NEEDED = (
 )
 
 
-def begin() -> None:
-    """From now on; without the shim nothing happens. An error ends it, and never the program."""
-    try:
-        shim = find()
-        if shim is None:
-            return
-        for owner, name in _NEEDED:
-            if not hasattr(owner, name):
-                raise NotImplementedError(f"PyTorch {torch.__version__} has no {name}")
-        Declarations(shim).install()
-    except Exception as error:
-        _warn(error)
+def check_version() -> None:
+    """Raises NotImplementedError where PyTorch lacks what it takes."""
+    for owner, name in _NEEDED:
+        if not hasattr(owner, name):
+            raise NotImplementedError(f"PyTorch {torch.__version__} has no {name}")
 
 
 class Declarations:
@@ -81,8 +73,7 @@ class Declarations:
         """No operator declares anything from now on."""
         if self._is_out:
             return
-        if _log_level() >= 2:
-            _say(f"{_OUT}: {why}")
+        inform(why)
         self._leave_for_good()
 
     def _leave_for_good(self) -> None:
@@ -112,18 +103,4 @@ class Declarations:
     def _fail(self, error: Exception) -> None:
         if not self._is_out:
             self._is_out = True
-            _warn(error)
-
-
-def _warn(error: Exception) -> None:
-    if _log_level() >= 1:
-        _say(f"warning: {_OUT}: {type(error).__name__}: {error}")
-
-
-def _say(text: str) -> None:
-    print(f"deepum: {' '.join(text.split())}", file=sys.stderr, flush=True)
-
-
-def _log_level() -> int:
-    given = os.environ.get("DEEPUM_LOG", "1")
-    return int(given) if given.isdecimal() else 1
+            warn(error)

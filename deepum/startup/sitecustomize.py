@@ -22,7 +22,7 @@ _PACKAGE = os.path.dirname(_HERE)
 # By variable of the environment, and the value that asks for it (None: any).
 _BEGINNINGS = (
     ("DEEPUM_REMAT", None, "deepum.rematerialise.pytorch.whole_program"),
-    ("DEEPUM_WRITES", "operators", "deepum.declarations.program"),
+    ("DEEPUM_WRITES", "operators", "deepum.declarations.whole_program"),
 )
 
 

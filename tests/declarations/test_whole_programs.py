@@ -165,6 +165,18 @@ def test_a_program_without_pytorch_runs_as_ever(
     assert result.stdout == "False False\n"
 
 
+def test_a_pytorch_that_lacks_what_it_takes_is_one_warning(
+    run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("version = 7", encoding="utf-8")
+    result = run("import torch; print(torch.version)", *OPERATORS)
+    assert result.stdout == "7\n"
+    warnings = [line for line in result.stderr.splitlines() if "declare" in line]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("deepum: warning: operators do not declare what they only read: ")
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
