@@ -8,7 +8,7 @@ again alone (`remat-alone`), and one of both (`remat`), where the link is what l
 
 A point is bound by the link where what `deepum` moves in a step takes the link longer, one
 direction after the other, than launches take: of the named workloads on `v100-16gb` and `rtx4090`
-these are all that are. A run takes 31 steps; in the first 27 prices are tried, the next three are
+these are all that are. A run takes 34 steps; in the first 30 prices are tried, the next three are
 counted, of `deepum` as well. `remat-alone` and the bounds are of seven steps.
 Results are kept in FILE (--json) as each point is done, by mode and costs.
 """
@@ -53,30 +53,28 @@ POINTS = (
 SHORT = 6
 COUNTED = 3  # steps behind the trials
 FIGURES = ("unlimited_ms", "link_ms", "moving_bound_ms", "recomputed_bound_ms")
-JOINED = {"remat": "deepum", "remat-planned": "planned"}
 
 
-def measure(point: str, mode: str, costs: str, joined: str) -> dict[str, Any]:
+def measure(point: str, mode: str, costs: str) -> dict[str, Any]:
     """Raises DeepumError."""
     name, _, machine = point.partition("@")
-    alone = JOINED[joined]
     driver, how = BAND[costs], mode_of(mode, costs)
     only = [BY_NAME["remat-alone"]]
     first = compare(load(name, SHORT, False, machine), machine, only, driver=driver, mode=how)
     last = load(name, STEPS + COUNTED, False, machine)
-    policies = [BY_NAME[joined], BY_NAME[alone]]
+    policies = [BY_NAME["remat"], BY_NAME["deepum"]]
     then = compare(last, machine, policies, warm_up=STEPS, driver=driver, mode=how)
     rows = {**first.rows, **then.rows}
     preset = preset_of(machine)
-    moving = rows[alone]
+    moving = rows["deepum"]
     link = moving.count("bytes_h2d") / preset.h2d_gbps + moving.count("bytes_d2h") / preset.d2h_gbps
     return {
         "unlimited_ms": first.rows["unlimited"].ns / 1e6,
         "link_ms": link / 1e6,
         "moving_bound_ms": (first.kept_bound_ns or 0) / 1e6,
         "recomputed_bound_ms": (first.recomputed_bound_ns or 0) / 1e6,
-        **{name: _ms(rows[name].ns) for name in (alone, "remat-alone", joined)},
-        "gib_in": {one: rows[one].count("bytes_h2d") / 2**30 for one in (alone, joined)},
+        **{name: _ms(rows[name].ns) for name in ("deepum", "remat-alone", "remat")},
+        "gib_in": {one: rows[one].count("bytes_h2d") / 2**30 for one in ("deepum", "remat")},
     }
 
 
@@ -90,27 +88,25 @@ def table(kept: dict[str, Any]) -> str:
 
 
 def _of(name: str, points: dict[str, Any]) -> str:
-    joined = "remat-planned" if "planned" in name else "remat"
-    alone = JOINED[joined]
     columns = [f"{name}: ms a step", "launches", "link", "bound of moving", "with recomputation"]
     columns += [
-        f"`{alone}`",
+        "`deepum`",
         "`remat-alone`",
-        f"`{joined}`",
-        f"faster than `{alone}`",
+        "`remat`",
+        "faster than `deepum`",
         "GiB in",
         "then",
     ]
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for point, one in points.items():
         cells = [f"`{point}`"]
-        cells += [f"{one[key]:.0f}" for key in (*FIGURES, alone)]
+        cells += [f"{one[key]:.0f}" for key in (*FIGURES, "deepum")]
         only = one["remat-alone"]
-        cells += ["-" if only is None else f"{only:.0f}", f"{one[joined]:.0f}"]
-        cells += [f"{one[alone] / one[joined]:.2f}"]
-        cells += [f"{one['gib_in'][of]:.1f}" for of in (alone, joined)]
+        cells += ["-" if only is None else f"{only:.0f}", f"{one['remat']:.0f}"]
+        cells += [f"{one['deepum'] / one['remat']:.2f}"]
+        cells += [f"{one['gib_in'][of]:.1f}" for of in ("deepum", "remat")]
         lines.append("| " + " | ".join(cells) + " |")
-    mean = geometric_mean(one[alone] / one[joined] for one in points.values())
+    mean = geometric_mean(one["deepum"] / one["remat"] for one in points.values())
     cells = [f"geometric mean, {len(points)}", *[""] * 7, f"{mean:.2f}", "", ""]
     lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
@@ -123,25 +119,23 @@ def main() -> int:
     parser = KEPT.parser(__doc__)
     parser.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
     parser.add_argument("--mode", choices=MODES, default=DEFAULT.name, help="(%(default)s)")
-    parser.add_argument("--joined", choices=JOINED, default="remat", help="(%(default)s)")
     add_costs(parser)
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)
         return 0
     kept = results_in(given.json, "runs")
-    with_planned = " planned," if given.joined == "remat-planned" else ""
-    name = f"{given.mode},{with_planned} {given.costs} costs"
+    name = f"{given.mode}, {given.costs} costs"
     points = given.points.split(",") if given.points else POINTS
 
     def of_point(point: str) -> dict[str, Any]:
-        return measure(point, given.mode, given.costs, given.joined)
+        return measure(point, given.mode, given.costs)
 
     for point, found in measure_points(given, kept, name, points, of_point):
-        alone = JOINED[given.joined]
+        moving, joined = found["deepum"], found["remat"]
         print(
-            f"{point}: {alone} {found[alone]:.0f} ms, remat-alone {found['remat-alone'] or 0:.0f}, "
-            f"{given.joined} {found[given.joined]:.0f}: {found[alone] / found[given.joined]:.2f}",
+            f"{point}: deepum {moving:.0f} ms, remat-alone {found['remat-alone'] or 0:.0f}, "
+            f"remat {joined:.0f}: {moving / joined:.2f}",
             flush=True,
         )
     return 0

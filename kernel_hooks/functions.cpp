@@ -103,6 +103,7 @@ bool same(const KernelFunction& a, const KernelFunction& b) noexcept {
          a.layout_known == b.layout_known;
 }
 
+// The driver may load the function's code, with locks held: no launch waits at a gate meanwhile.
 [[gnu::noinline]] const KernelFunction& describe(CUfunction handle) noexcept try {
   const std::uint32_t now = functions_epoch.load(std::memory_order_acquire);
   bool kernel = false;
@@ -110,7 +111,7 @@ bool same(const KernelFunction& a, const KernelFunction& b) noexcept {
     const std::lock_guard lock(functions().mutex);
     kernel = functions().kernels.contains(reinterpret_cast<CUkernel>(handle));
   }
-  runtime::before_first_launch();     // in which the driver may load the function's code
+  runtime::before_locked_wait();
   auto answer = ask(handle, kernel);  // no lock of ours while the driver is asked
   const std::lock_guard lock(functions().mutex);
   if (answer->identity == 0) {
@@ -148,9 +149,8 @@ bool same(const KernelFunction& a, const KernelFunction& b) noexcept {
   return no_function;
 }
 
-}  // namespace
-
-const KernelFunction& kernel_function(CUfunction handle) noexcept {
+// Null: it was not seen yet, or a module was unloaded since.
+const KernelFunction* known_function(CUfunction handle) noexcept {
   const std::uint32_t now = functions_epoch.load(std::memory_order_relaxed);
   const std::size_t home = place_of(handle);
   for (int probe = 0; probe < kProbes; ++probe) {
@@ -159,9 +159,24 @@ const KernelFunction& kernel_function(CUfunction handle) noexcept {
       break;
     }
     if (there->handle == handle && there->epoch.load(std::memory_order_relaxed) == now) {
-      return *there;
+      return there;
     }
   }
+  return nullptr;
+}
+
+}  // namespace
+
+const KernelFunction& kernel_function(CUfunction handle) noexcept {
+  const KernelFunction* known = known_function(handle);
+  return known ? *known : describe(handle);
+}
+
+const KernelFunction& launched_function(CUfunction handle) noexcept {
+  if (const KernelFunction* known = known_function(handle)) [[likely]] {
+    return *known;
+  }
+  runtime::next_launch_ungated();
   return describe(handle);
 }
 

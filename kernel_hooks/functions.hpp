@@ -35,6 +35,8 @@ struct KernelFunction {
 // again after any module was unloaded (handles are reused). Accepts a CUkernel cast to CUfunction,
 // as launches do. Never null: an unanswered query leaves a function without slots.
 const KernelFunction& kernel_function(CUfunction handle) noexcept;
+// The same for a launch to come, which has no gate if it is the function's first.
+const KernelFunction& launched_function(CUfunction handle) noexcept;
 
 // This handle is a CUkernel, not a CUfunction.
 void kernel_handle_seen(CUkernel kernel, CUlibrary library) noexcept;

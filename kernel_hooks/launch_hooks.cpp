@@ -27,7 +27,7 @@ inline CUresult launch(const StreamRef& stream, CUfunction handle, const unsigne
   }
   std::uint64_t sequence;
   {
-    const KernelFunction& kernel = kernel_function(handle);
+    const KernelFunction& kernel = launched_function(handle);
     Execution execution(launch_identity(kernel, grid, block, shared_bytes),
                         kernel.sparse ? DEEPUM_EXECUTE_SPARSE : 0);
     add_arguments(execution, kernel, grid[0], parameters, extra);

@@ -5,7 +5,7 @@
 through a core.
 """
 
-from deepum.core.engine import Core, CoreSettings, CoreStatistics, default_parameters
+from deepum.core.engine import Core, CoreStatistics
 from deepum.core.plan import LaunchTime, Plan, PlannedKind, PlannedMove, PlanPoint, Recording
 from deepum.core.records import (
     Allocate,
@@ -31,6 +31,7 @@ from deepum.core.records import (
 )
 from deepum.core.replay import EventLog, replay
 from deepum.core.ring import Ring, RingError, Turn
+from deepum.core.settings import CoreSettings, default_parameters
 from deepum.core.writer import UM_BLOCK_BYTES, EventWriter
 
 __all__ = [

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from deepum._core import ffi, lib
-from deepum.core.engine import Core, CoreSettings
+from deepum.core.engine import Core
 from deepum.core.records import Command
+from deepum.core.settings import CoreSettings
 
 _MAGIC = b"DEEPUMEV"
 

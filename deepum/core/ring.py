@@ -169,7 +169,11 @@ class Ring:
         return int(lib.deepum_ring_write(self._reader, source, view.nbytes // COMMAND_BYTES))
 
     def publish_decided(self, sequence: int) -> bool:
-        """Publishes `decided_sequence`; True if the mover's eventfd must be written."""
+        """Publishes `decided_sequence`, from which a later `turn` goes on; True if the mover's
+        eventfd must be written.
+        """
+        self._turn.decided = max(self._turn.decided, sequence)
+        self._turn.published = sequence
         return bool(lib.deepum_ring_publish_decided(self._reader, sequence))
 
     def close(self) -> None:

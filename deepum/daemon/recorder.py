@@ -87,6 +87,7 @@ class Recorder:
         self._waiting = b""
         self._decided = 0
         self._published = 0
+        self._failure: OSError | None = None
         self._write_header()
 
     def _write_header(self) -> None:
@@ -94,8 +95,8 @@ class Recorder:
         self._file.write(_HEADER.pack(b"DEEPUMEV", _VERSION, len(text)) + text)
 
     def turn(self, ring: Ring, core: Core) -> tuple[bool, bool, bool]:
-        """As `Ring.turn`, with the events written to the log: (something happened, the mover must
-        be woken, the command ring is full).
+        """As `Ring.turn`, with the events written to the log until that fails: (something
+        happened, the mover must be woken, the command ring is full).
         """
         records = b"" if self._waiting else ring.take()
         if not records and not self._waiting:
@@ -110,14 +111,19 @@ class Recorder:
         return True, ring.publish_decided(self._published), bool(self._waiting)
 
     @property
+    def failure(self) -> OSError | None:
+        """Why the log cannot go on, once all commands that the core gave are in the ring: from then
+        on nothing is lost if the session goes on without the recorder. None: it goes on.
+        """
+        return None if self._waiting else self._failure
+
+    @property
     def decided(self) -> int:
         """Sequence of the latest event that the core has."""
         return self._decided
 
     def steer(self, core: Core, records: bytes) -> None:
-        """Events of the daemon's own, behind those so far: to the core and the log. Raises
-        OSError.
-        """
+        """Events of the daemon's own, behind those so far: to the core and the log."""
         core.process(records)
         self._keep(core, records)
 
@@ -127,7 +133,11 @@ class Recorder:
         self._digest.update(given)
         self._commands += len(given) // COMMAND_BYTES
         self._bytes += len(records)
-        self._file.write(records)
+        if self._failure is None:
+            try:
+                self._file.write(records)
+            except OSError as error:
+                self._failure = error
 
     def close(self) -> None:
         """Completes the log. Raises OSError."""

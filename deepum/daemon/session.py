@@ -171,11 +171,7 @@ class Session:
             self._core.process(changes.records(ring.decided))
             ring.more_commands()
         else:
-            records = changes.records(recorder.decided)
-            try:
-                recorder.steer(self._core, records)
-            except OSError as error:
-                self._drop_recorder(f"the event log was given up: {error.strerror}")
+            recorder.steer(self._core, changes.records(recorder.decided))
         self._live = self._live.changed(changes)
 
     def serve(self, connection: socket.socket) -> str | None:
@@ -216,11 +212,9 @@ class Session:
                     turn.blocked,
                 )
             else:
-                try:
-                    busy, wake, full = recorder.turn(ring, core)
-                except OSError as error:
-                    self._drop_recorder(f"the event log was given up: {error.strerror}")
-                    continue
+                busy, wake, full = recorder.turn(ring, core)
+                if recorder.failure is not None:
+                    self._drop_recorder(f"the event log was given up: {recorder.failure.strerror}")
             if busy:
                 naps = 0
             if planning is not None and planning.turned(busy):

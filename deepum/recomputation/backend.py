@@ -25,14 +25,11 @@ class Memory:
 
 
 class TraceBackend:
-    """`held`: by storage that the program has, its content. `launches`: that were launched again.
-    `passed_bytes`: sizes of what launches used, those again among them.
-    """
+    """`held`: by storage that the program has, its content. `launches`: launched again so far."""
 
     def __init__(self, tape: Tape) -> None:
         self.held: dict[Storage, Content] = {}
         self.launches = 0
-        self.passed_bytes = 0
         self._tape = tape
         self._abandoned: dict[Content, None] = {}  # in the order in which the program let go
 
@@ -48,7 +45,6 @@ class TraceBackend:
     def launch(self, operation: contents.Operation) -> None:
         """The program's own, on what it has, all of it resident."""
         self._tape.launch(operation, self._own_block, ends_step=True)
-        self.passed_bytes += sum(use.storage.bytes for use in operation.uses)
 
     def _own_block(self, storage: Storage) -> Block:
         return _block(self.held[storage])
@@ -107,7 +103,6 @@ class TraceBackend:
         for block in spare.values():
             self._tape.give_back(block)
         self.launches += 1
-        self.passed_bytes += sum(use.storage.bytes for use in launch.uses)
         return operation.cost
 
     def hold(self, content: Content) -> Content | None:

@@ -63,23 +63,6 @@ class Local(Heuristic):
         return content.cost / (content.bytes * (staleness + 1.0))
 
 
-class Priced(DtrEq):
-    """h_DTR^eq of contents that are cheap to get back for their size; the others stay, since
-    unified memory moves them for less. price: nanoseconds a byte at most; 0: nothing is evicted.
-    """
-
-    name = "priced"
-
-    def __init__(self, price: float = math.inf) -> None:
-        self.price = price
-
-    def score(self, content: Content, staleness: float, free_beside: int) -> float:
-        cost = content.cost + groups.cost_of_neighbours(content)
-        if self.price <= 0 or cost > self.price * content.bytes:
-            return NEVER
-        return cost / (content.bytes * (staleness + 1.0))
-
-
 class MegEngine(Heuristic):
     """MegEngine's compute^a / (staleness^b * (size + free beside)^c) * d^recomputed, with the
     constants of its source: a, b and c are 1.

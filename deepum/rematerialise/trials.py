@@ -4,14 +4,18 @@ Too low a price leaves the link more than it can carry, too high a price compute
 been moved for less. What the link takes for a byte is no measure of it by itself: a byte that
 leaves and comes back crosses it twice, in most programs at different times, and beside launches it
 is free. So prices are tried, a few steps each, from a fifth of the link's time a byte up or down
-while steps get shorter; then smaller budgets with the best of them. The first trial has no
-recomputation, and where no other is better by half a percent, that is kept. What is measured is the
-host's clock, behind waits for the GPU.
+while steps get shorter; then other budgets with the best of them, smaller or larger. The first
+trial has no recomputation, and where no other is better by half a percent, and so once more, that
+is kept. What is measured is the host's clock, behind waits for the GPU.
+
+A budget of nearly the whole card is no good start: blocks leave gaps between them, and what lies in
+those has to move, whatever the price is.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 FIRST = 3  # step of the first trial: before it, memory is not what it will be
@@ -19,10 +23,11 @@ SETTLE, MEASURED = 2, 1  # steps of a trial
 _BETTER = 0.995  # of the best so far
 # Prices, parts of the link's time for a byte; budgets, parts of the card.
 PRICES = (1 / 20, 1 / 10, 1 / 5, 1 / 2, 2)
-BUDGETS = (31 / 32, 7 / 8, 3 / 4)
-_FIRST_PRICE = 2
-# At most, until a price and a budget are kept.
-STEPS = FIRST + (SETTLE + MEASURED) * (len(PRICES) + len(BUDGETS))
+BUDGETS = (31 / 32, 15 / 16, 7 / 8, 3 / 4)
+_FIRST_PRICE, _FIRST_BUDGET = 2, 1
+# At most, until a price and a budget are kept: moving alone, upwards or downwards from the first of
+# each, and the best once more.
+STEPS = FIRST + (SETTLE + MEASURED) * (1 + (len(PRICES) - 1) + (len(BUDGETS) - 1) + 1)
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Setting:
     """Places in PRICES, None: nothing is computed again; and in BUDGETS."""
 
     price: int | None
-    budget: int = 0
+    budget: int = _FIRST_BUDGET
 
     @property
     def of_link(self) -> float:
@@ -79,29 +84,34 @@ class Search:
         """From the first one up while it pays; down if up did not."""
         if self._known(ALONE) is None:
             return ALONE
+        return self._climb([Setting(at) for at in range(len(PRICES))], _FIRST_PRICE)
+
+    def _budget(self) -> Setting | None:
+        """Smaller ones while they pay: where blocks lie leaves gaps; larger if those did not."""
+        price = self.best.price
+        if price is None:
+            return None
+        return self._climb([Setting(price, at) for at in range(len(BUDGETS))], _FIRST_BUDGET)
+
+    def _climb(self, settings: Sequence[Setting], first: int) -> Setting | None:
+        """The next of a row to try: from the first one up while steps get shorter, then down if up
+        they did not; None: there is none.
+        """
         climbed = False
         for way in (1, -1):
-            at = _FIRST_PRICE
-            while 0 <= at < len(PRICES):
-                ns = self._known(Setting(at))
+            at = first
+            while 0 <= at < len(settings):
+                ns = self._known(settings[at])
                 if ns is None:
-                    return Setting(at)
-                before = self._known(Setting(at - way)) if at != _FIRST_PRICE else math.inf
+                    return settings[at]
+                before = self._known(settings[at - way]) if at != first else math.inf
                 if before is not None and ns >= before * _BETTER:
                     break
-                climbed = climbed or at > _FIRST_PRICE
+                climbed = climbed or at > first
                 at += way
             if climbed:
                 return None
         return None
-
-    def _budget(self) -> Setting | None:
-        """Less memory while it pays: where blocks lie leaves gaps."""
-        best = self.best
-        if best.price is None or best.budget + 1 == len(BUDGETS):
-            return None
-        smaller = Setting(best.price, best.budget + 1)
-        return smaller if self._known(smaller) is None else None
 
 
 class Trials:
@@ -111,6 +121,8 @@ class Trials:
         self.setting = ALONE
         self.is_done = False
         self._search = Search()
+        self._running: Trial | None = None
+        self._again: Trial | None = None  # of the best, once more
         self._before = 0.0  # the clock at the begin of the latest step
 
     @property
@@ -125,23 +137,32 @@ class Trials:
         before, self._before = self._before, now
         if self.is_done or number < FIRST:
             return False
-        if self.trials:
-            trial = self.trials[-1]
-            if number - trial.begun < SETTLE + MEASURED:
+        if self._running is not None:
+            if number - self._running.begun < SETTLE + MEASURED:
                 return False
-            trial.ns = (now - before) / MEASURED
-        following = self._search.next()
-        if following is None:
-            self.is_done = True
-            following = self._search.best
-        else:
-            self.trials.append(Trial(following, number))
-        was, self.setting = self.setting, following
-        return following != was
+            self._running.ns = (now - before) / MEASURED
+        was, self.setting = self.setting, self._go_on(number)
+        return self.setting != was
+
+    def _go_on(self, number: int) -> Setting:
+        """What is in force from that step on."""
+        search = self._search
+        following = search.next()
+        if following is not None:
+            self._running = Trial(following, number)
+            search.trials.append(self._running)
+            return following
+        if self._again is None and search.best != ALONE:
+            self._running = self._again = Trial(search.best, number)
+            return search.best
+        self.is_done = True
+        if self._again is not None and self._again.ns >= search.trials[0].ns * _BETTER:
+            return ALONE
+        return search.best
 
     def is_measured(self, number: int) -> bool:
         """Whether the program waits for the GPU behind step `number`: a step that is measured
         begins or ends there.
         """
-        gone = number + 1 - self.trials[-1].begun if self.trials else 0
+        gone = number + 1 - self._running.begun if self._running is not None else 0
         return not self.is_done and gone in (SETTLE, SETTLE + MEASURED)

@@ -158,13 +158,6 @@ POLICIES: tuple[Policy, ...] = (
         for name, (heuristic, text) in _DTR.items()
     ),
     Policy(
-        "remat-planned",
-        "`remat`, and the iteration that repeats is planned",
-        {"invalidation": 1},
-        plans=True,
-        recomputes=True,
-    ),
-    Policy(
         "lms",
         "tensors swapped, no unified memory: IBM's Large Model Support for PyTorch",
         _WATCH,

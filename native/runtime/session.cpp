@@ -33,7 +33,9 @@ namespace {
 
 constexpr int kWelcomeMilliseconds = 5000;
 
-std::atomic<std::uint32_t> entered{0};  // bit: the device
+// A bit for each device: a thread is to tell of it, or has,
+std::atomic<std::uint32_t> claimed{0};
+std::atomic<std::uint32_t> entered{0};  // and has.
 
 struct Entry {
   std::mutex mutex;
@@ -175,20 +177,27 @@ bool enter_device(CUdevice device, CUcontext context) noexcept {
   // Before the session, so that the mover ends before a profiler that is loaded here; and without
   // the lock, since it may do anything.
   OperationRanges::instance();
-  bool first = false, known = true;
+  const std::uint32_t bit = 1u << device;
+  bool first = false, known = false;
   {
     const std::lock_guard lock(entry().mutex);
     start_once();
-    first = context && (entered.fetch_or(1u << device) >> device & 1) == 0;
+    first = context && (claimed.fetch_or(bit) & bit) == 0;
   }
-  if (Session* session = live.load(std::memory_order_acquire); session && first) {
-    session->mover().enter_device(device, context);
-    known = emit_device(device);
-    if (!known) {
-      entered.fetch_and(~(1u << device));
+  if (first) {
+    Session* session = live.load(std::memory_order_acquire);
+    if (session) {
+      session->mover().enter_device(device, context);
+    }
+    known = !session || emit_device(device);
+    if (known) {
+      entered.fetch_or(bit);
+    } else {
+      claimed.fetch_and(~bit);
     }
     // Memory that another thread got while this one was connecting.
-    if (known && Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) {
+    if (session && known &&
+        Allocations::instance().managed_bytes(static_cast<std::uint32_t>(device)) != 0) {
       Allocations::instance().announce();
     }
   }
@@ -317,10 +326,7 @@ void before_locked_wait() noexcept {
   }
 }
 
-void before_first_launch() noexcept {
-  before_locked_wait();
-  next_ungated = true;
-}
+void next_launch_ungated() noexcept { next_ungated = true; }
 
 void use_after_discards(std::uint64_t address, std::uint64_t bytes) noexcept {
   const Discards::AwaitedOfLanes all = Discards::instance().latest(address, bytes);
@@ -407,7 +413,9 @@ void context_destroyed(CUcontext context) noexcept {
     return;
   }
   session->markers.context_destroyed(context);
-  entered.fetch_and(~session->mover().context_destroyed(context));
+  const std::uint32_t left = session->mover().context_destroyed(context);
+  entered.fetch_and(~left);
+  claimed.fetch_and(~left);
 }
 
 void leave() noexcept {

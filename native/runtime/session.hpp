@@ -74,7 +74,8 @@ const char* daemon_silent() noexcept;
 
 // Called by the hooks when a context is current for the first time on a device: connects to (or
 // starts) the daemon once a process, and emits the device's event. Cheap when already done. False:
-// the driver cannot tell yet what is free of the device; call again.
+// the driver cannot tell yet what is free of the device, or another thread is asking it; call
+// again.
 bool enter_device(CUdevice device, CUcontext context) noexcept;
 
 bool has_session() noexcept;
@@ -119,9 +120,9 @@ void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) no
 // mover needs: waits until no launch waits at a gate, no longer than gates go on to open.
 void before_locked_wait() noexcept;
 bool waits_at_gates() noexcept;  // launches do: else there is nothing to wait for
-// Likewise, before a function's first launch, in which the driver may load code; the thread's next
-// launch has no gate.
-void before_first_launch() noexcept;
+// The thread's next launch is a function's first, in which the driver may load code: it has no
+// gate.
+void next_launch_ungated() noexcept;
 // The program is about to block: brings every stream's marker up to its last launch.
 void before_synchronise(std::uint32_t stream_id) noexcept;  // DEEPUM_ALL_STREAMS for all
 void stream_destroyed(CUstream stream, std::uint32_t stream_id) noexcept;

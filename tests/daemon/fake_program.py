@@ -126,12 +126,13 @@ class FakeProgram:
         )
 
     def wait_decided(self, sequence: int) -> None:
-        """As a launch in lock-step does."""
+        """As a launch in lock-step does. Raises TimeoutError after 20 s without a decision."""
         struct.pack_into("<I", self.memory, _MOVER_SLEEPS, 1)
         while self._get(_DECIDED) < sequence:
             if self._get(_DECIDED) >= sequence:
                 break
-            select.select([self.mover_fd], [], [])  # until the daemon writes
+            if not select.select([self.mover_fd], [], [], 20)[0]:  # until the daemon writes
+                raise TimeoutError(f"no decision about event {sequence}")
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self.mover_fd)
 
@@ -146,6 +147,11 @@ class FakeProgram:
             self.commands_read += COMMAND_BYTES
             self.words[_COMMAND_CONSUMED // 8] = self.commands_read
         return found
+
+    @property
+    def decided(self) -> int:
+        """Sequence of the latest event that the daemon says it has decided about."""
+        return self._get(_DECIDED)
 
     @property
     def daemon_left(self) -> bool:

@@ -245,6 +245,20 @@ def test_a_bad_request_gets_a_line_and_the_next_one_is_served(
     raw.close()
 
 
+def test_a_setting_that_changes_after_a_failed_log_takes_no_decision_back(
+    channel: Channel, runtime_dir: Path
+) -> None:
+    program = FakeProgram(runtime_dir, SETTINGS | {"DEEPUM_RECORD": "/dev/full"})
+    program.train(30)
+    (session,) = channel.sessions()
+    assert session.warnings == 1, "the log was given up"
+    decided = program.decided
+    channel.set(session.session, Changes(prefetch_degree=2))
+    channel.sessions()  # the loop has had a turn since
+    assert program.decided == decided
+    program.close()
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [

@@ -120,6 +120,22 @@ def test_the_last_events_are_counted_though_nobody_reads_the_commands(
     assert (told["core"]["launches"], told["warnings"]) == (20000, [])
 
 
+def test_a_log_that_cannot_be_written_costs_no_command(
+    daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path
+) -> None:
+    """The disk is full: the program gets what it gets without a log, and its daemon says so."""
+    answered = []
+    for pid, settings in ((81, {}), (82, {"DEEPUM_RECORD": "/dev/full"})):
+        program = FakeProgram(runtime_dir, {"DEEPUM_STATS_DIR": str(tmp_path)} | settings, pid=pid)
+        answered.append(program.train(20))
+        program.close()
+    assert answered[1] == answered[0]
+    assert wait_until((tmp_path / "session-82.json").exists)
+    told = json.loads((tmp_path / "session-82.json").read_text())
+    assert told["warnings"] == ["the event log was given up: No space left on device"]
+    assert told["core"]["launches"] == 120
+
+
 def test_more_events_than_the_ring_holds_pass_through(
     daemon: subprocess.Popen[str], runtime_dir: Path, tmp_path: Path
 ) -> None:

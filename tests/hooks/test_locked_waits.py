@@ -134,3 +134,20 @@ tell(gates=[later - earlier for earlier, later in zip(seen, seen[1:])])
 """
     )
     assert found["gates"] == [0, 1]
+
+
+def test_a_functions_first_launch_in_a_capture_leaves_the_next_launch_its_gate(
+    told: Callable[[str], dict[str, object]],
+) -> None:
+    found = told(
+        """
+s, graph = stream_create(), c.c_void_p()
+ok(cuda.cuStreamBeginCapture_v2(s, 0))
+launch(function("new:8"), a, stream=s)
+ok(cuda.cuStreamEndCapture(s, c.byref(graph)))
+word().value = 0; before = cuda.fake_waits()
+launch(kernel, a)
+tell(gates=cuda.fake_waits() - before)
+"""
+    )
+    assert found["gates"] == 1

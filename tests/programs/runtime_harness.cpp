@@ -39,6 +39,8 @@ std::atomic<long> queries{0};
 std::atomic<unsigned long> complete_events{~0ul}, free_memory{15ul << 30};
 std::atomic<int> device_of_context{0};
 std::atomic<int> memory_error{0}, memory_errors{0};  // the next so many answers
+std::atomic<bool> memory_waits{false};               // no answer yet,
+std::atomic<int> memory_asked{0};                    // and questions so far
 std::atomic<void*> context{reinterpret_cast<void*>(0xc0)};
 thread_local void* current = nullptr;
 thread_local std::vector<void*> pushed;
@@ -206,6 +208,8 @@ void fill_driver() {
     return CUDA_SUCCESS;
   };
   d.MemGetInfo = [](std::size_t* free, std::size_t* total) {
+    ++memory_asked;
+    while (memory_waits) usleep(100);
     if (memory_errors > 0 && memory_errors-- > 0) return static_cast<CUresult>(memory_error.load());
     *free = free_memory;
     *total = 16ul << 30;
@@ -342,6 +346,7 @@ void h_context_destroyed() { context_destroyed(static_cast<CUcontext>(context.lo
 void h_context_ending(std::uint64_t value) { context_ending(reinterpret_cast<CUcontext>(value)); }
 void h_context_stays(std::uint64_t value) { context_stays(reinterpret_cast<CUcontext>(value)); }
 void h_set_context(std::uint64_t value) { context = reinterpret_cast<void*>(value); }
+void h_set_thread_context() { current = context; }  // of a thread that is not the program's first
 void h_allocate(std::uint64_t base, std::uint64_t bytes) {
   Allocations::instance().add(base, bytes, 0, true, false);
 }
@@ -357,7 +362,7 @@ void h_no_discards() { driver().MemDiscardAndPrefetchBatchAsync = nullptr; }
 void h_bare_discards() { driver().MemDiscardBatchAsync = bare_discard; }
 void h_discard_error(int error) { discard_error = error; }
 void h_locked_wait() { before_locked_wait(); }
-void h_first_launch() { before_first_launch(); }
+void h_next_launch_ungated() { next_launch_ungated(); }
 void h_value_wait(unsigned) { before_value_wait(); }
 void h_graph(unsigned stream) { before_graph(program_stream(stream)); }
 // Observed faults are looked for.
@@ -372,6 +377,8 @@ void h_memory_errors(int error, int answers) {
   memory_error = error;
   memory_errors = answers;
 }
+void h_memory_waits(int waits) { memory_waits = waits != 0; }
+int h_memory_asked() { return memory_asked; }
 void h_free_memory(std::uint64_t mebibytes) { free_memory = mebibytes << 20; }
 void h_device_of_context(int device) { device_of_context = device; }
 void h_read_free_memory() { read_free_memory(0); }

@@ -5,14 +5,27 @@ the price that trials find.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from random import Random
 
 import pytest
 from recomputing import MIB, Followed, Made, training
 
 from deepum.errors import UsageError
 from deepum.recomputation.account import disagreement
-from deepum.recomputation.joined import Beside
-from deepum.rematerialise.trials import ALONE, PRICES, Search, Setting, Trial
+from deepum.recomputation.joined import Joined
+from deepum.recomputation.tape import Tape
+from deepum.rematerialise.soft import SoftEngine
+from deepum.rematerialise.trials import (
+    ALONE,
+    BUDGETS,
+    PRICES,
+    STEPS,
+    Search,
+    Setting,
+    Trial,
+    Trials,
+)
 from deepum.simulate.comparison import compare, run
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.steps import steady, steps
@@ -26,7 +39,8 @@ PEAK = (2 * LAYERS + 2) * MIB_EACH * MIB + LAYERS * 2 * MIB
 def again(budget: int, price: float = math.inf, window: int = 0) -> tuple[int, int, int]:
     """Launches again a step, ns of one of them, and the peak."""
     found = Followed(
-        training(LAYERS, 3, MIB_EACH), lambda backend: Beside(budget, backend, price, window)
+        training(LAYERS, 3, MIB_EACH),
+        lambda backend: SoftEngine(budget, backend, price, window=window, sampling=False),
     )
     assert disagreement(found.original, found.trace) is None
     count, counters = found.backend.launches, found.engine.counters
@@ -68,20 +82,61 @@ def tried(times: dict[Setting, float]) -> tuple[list[Setting], Setting]:
 
 def test_prices_are_tried_up_then_down_then_budgets() -> None:
     up = {ALONE: 200.0, Setting(2): 100.0, Setting(3): 90.0, Setting(4): 80.0}
-    assert tried(up | {Setting(4, 1): 70.0, Setting(4, 2): 75.0}) == (
-        [ALONE, Setting(2), Setting(3), Setting(4), Setting(4, 1), Setting(4, 2)],
-        Setting(4, 1),
+    assert tried(up | {Setting(4, 2): 70.0, Setting(4, 3): 75.0}) == (
+        [ALONE, Setting(2), Setting(3), Setting(4), Setting(4, 2), Setting(4, 3)],
+        Setting(4, 2),
     )
     down = {ALONE: 200.0, Setting(2): 100.0, Setting(3): 110.0, Setting(1): 90.0, Setting(0): 95.0}
-    order, best = tried(down)
+    order, best = tried(down | {Setting(1, 2): 91.0, Setting(1, 0): 85.0})
     assert order[:5] == [ALONE, Setting(2), Setting(3), Setting(1), Setting(0)]
-    assert best == Setting(1)
-    assert len(PRICES) == 5
+    assert order[5:] == [Setting(1, 2), Setting(1, 0)], "a larger budget where a smaller is worse"
+    assert best == Setting(1, 0)
+    assert (len(PRICES), len(BUDGETS)) == (5, 4)
 
 
 def test_moving_alone_is_kept_unless_something_is_better() -> None:
     assert tried({ALONE: 100.0, Setting(2): 99.8})[1] == ALONE
     assert tried({ALONE: 100.0, Setting(2): 99.0})[1] == Setting(2)
+
+
+def kept(times: Callable[[Setting, int], float]) -> tuple[Setting, int]:
+    """The setting that a program keeps whose steps take so long, and steps until then."""
+    trials, now = Trials(), 0.0
+    for number in range(STEPS + 1):
+        trials.begin(number, now)
+        if trials.is_done:
+            return trials.setting, number
+        now += times(trials.setting, number)
+    raise AssertionError("it comes to an end")
+
+
+def test_what_was_best_has_to_be_better_once_more() -> None:
+    def luck(setting: Setting, number: int) -> float:
+        return 90.0 if setting == Setting(2) and number < 9 else 100.0
+
+    assert kept(luck)[0] == ALONE
+    assert kept(lambda setting, _: 90.0 if setting == Setting(2) else 100.0)[0] == Setting(2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_trials_end_whatever_steps_take(seed: int) -> None:
+    drawn = Random(seed)
+    assert kept(lambda setting, number: drawn.uniform(50, 100))[1] <= STEPS
+
+
+def test_another_setting_begins_with_an_empty_cache_and_empties_it_of_what_lived_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[int] = []
+    emptied: list[int] = []
+    joined = Joined(1 << 30, 0.1, lambda: 0.0)
+    monkeypatch.setattr(Tape, "empty_cache", lambda self: emptied.append(begun[-1]))
+    for number in range(STEPS + 2):
+        begun.append(number)
+        joined.begin(number)
+    changed = [one.begun for one in joined.trials[1:]]
+    assert changed == [6, 9, 12]
+    assert emptied == [6, 7, 9, 10, 12, 13, 15, 16], "and moving alone is kept at last"
 
 
 def workload(made: Made) -> Workload:
@@ -91,11 +146,11 @@ def workload(made: Made) -> Workload:
 def test_joined_with_moving_it_is_faster_than_either() -> None:
     """A card for half of it, whose link takes far longer than a cheap launch does."""
     found = compare(
-        workload(training(12, 34, 32, 10**6)),
+        workload(training(12, STEPS + 4, 32, 10**6)),
         "v100-16gb",
         [BY_NAME[name] for name in ("deepum", "remat", "remat-alone")],
         480 * MIB,
-        warm_up=28,
+        warm_up=STEPS,
     )
     moving, joined, alone = (found.rows[name].ns for name in ("deepum", "remat", "remat-alone"))
     assert joined < 0.8 * moving
@@ -105,11 +160,11 @@ def test_joined_with_moving_it_is_faster_than_either() -> None:
 def test_where_nothing_is_gained_it_is_as_fast_as_moving_alone() -> None:
     """Launches that take far longer than the link."""
     found = compare(
-        workload(training(8, 34, 8, 40 * 10**6)),
+        workload(training(8, STEPS + 4, 8, 40 * 10**6)),
         "v100-16gb",
         [BY_NAME["deepum"], BY_NAME["remat"]],
         96 * MIB,
-        warm_up=28,
+        warm_up=STEPS,
     )
     assert found.rows["remat"].ns <= 1.005 * found.rows["deepum"].ns
 

@@ -19,11 +19,11 @@ from recomputing import (
 
 from deepum.core import Execute, events
 from deepum.recomputation.account import disagreement
-from deepum.recomputation.joined import Beside
 from deepum.recomputation.reading import items
 from deepum.recomputation.within import OutOfMemoryError, Within
 from deepum.rematerialise.engine import Engine
 from deepum.rematerialise.heuristics import HEURISTICS, named
+from deepum.rematerialise.soft import SoftEngine
 from deepum.simulate.comparison import DoesNotFitError, run
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.workload import Workload
@@ -42,7 +42,7 @@ def launches(trace: Trace) -> int:
 
 def test_without_evictions_it_is_the_same_to_the_byte() -> None:
     for made in (training(), random_program(1), random_program(2)):
-        found = Followed(made, lambda backend: Beside(0, backend))
+        found = Followed(made, lambda backend: SoftEngine(0, backend))
         assert found.trace.events == found.original.events
         assert found.trace.work == found.original.work
 
@@ -141,7 +141,7 @@ def test_what_would_become_dear_comes_back_before_that() -> None:
     made.free("x")
     made.run("use", reads="a")
     made.end_step()
-    found = Followed(made, lambda backend: Beside(0, backend, price=1.0))
+    found = Followed(made, lambda backend: SoftEngine(0, backend, price=1.0))
     assert disagreement(found.original, found.trace) is None
     assert found.engine.counters.evictions >= 1
     assert found.engine.counters.recomputed_ns == MIB

@@ -105,6 +105,48 @@ def test_another_thread_gets_numbers_or_an_error_and_no_others() -> None:
     assert all(one == number + 1 for number, one in enumerate(found) if not isinstance(one, str))
 
 
+def test_each_thread_leaves_the_mode_that_it_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of two threads to enter is the first to leave."""
+    from deepum.rematerialise.pytorch import session
+    from deepum.rematerialise.pytorch.mode import Mode
+
+    entered: dict[int, Mode] = {}
+    left: dict[int, Mode] = {}
+
+    class Watched(Mode):
+        def __enter__(self) -> Any:
+            entered[threading.get_ident()] = self
+            return super().__enter__()
+
+        def __exit__(self, *reason: Any) -> None:
+            left[threading.get_ident()] = self
+            super().__exit__(*reason)
+
+    monkeypatch.setattr(session, "Mode", Watched)
+    second_is_in, first_left = threading.Event(), threading.Event()
+
+    def first() -> None:
+        remat.enter_thread()
+        second.start()
+        second_is_in.wait(20)
+        remat.leave_thread()
+        first_left.set()
+
+    def then() -> None:
+        remat.enter_thread()
+        second_is_in.set()
+        first_left.wait(20)
+        remat.leave_thread()
+
+    second = threading.Thread(target=then)
+    with deepum.remat(comparing.in_use() + (2 << 20), device="cpu") as remat:
+        thread = threading.Thread(target=first)
+        thread.start()
+        thread.join()
+        second.join()
+    assert len(entered) == 3 and left == entered
+
+
 def test_behind_the_block_everything_is_there() -> None:
     with deepum.remat(comparing.in_use() + (2 << 20), device="cpu", smallest=1) as remat:
         tensors = many()

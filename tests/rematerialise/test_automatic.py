@@ -63,14 +63,14 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Card], None]:
     """From now on "auto" finds this card."""
 
     def use(card: Card) -> None:
-        from deepum.rematerialise.pytorch import automatic
+        from deepum.rematerialise.pytorch import automatic, limits
 
         monkeypatch.setattr(automatic, "check_unified", lambda device: None)
         monkeypatch.setattr(automatic, "memory_bytes", lambda device: card.bytes)
         monkeypatch.setattr(automatic, "link_ns", card.link_ns)
         monkeypatch.setattr(automatic, "Timer", lambda device: _Timer(card))
         monkeypatch.setattr(automatic.Automatic, "_read", lambda self, what: card.read(what))
-        monkeypatch.setattr(automatic, "_LEAST", 1)
+        monkeypatch.setattr(limits, "LEAST_BYTES", 1)
 
     return use
 

@@ -59,7 +59,7 @@ class Program:
         return self
 
 
-def best_at(price: int | None, budget: int = 0) -> Time:
+def best_at(price: int | None, budget: int = ALONE.budget) -> Time:
     """Steps that are shortest with one setting, and longer the farther one is from it."""
 
     def time(setting: Setting, _: int) -> float:

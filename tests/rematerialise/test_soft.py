@@ -15,9 +15,13 @@ from deepum.rematerialise.window import Window
 class SoftMachine(Machine):
     is_soft = True
 
-    def __init__(self, budget: int, price: float, window: int = 0) -> None:
+    def __init__(
+        self, budget: int, price: float, window: int = 0, *, sampling: bool = True
+    ) -> None:
         super().__init__(budget)
-        self.engine = self.soft = SoftEngine(budget, self, price, window=window)
+        self.engine = self.soft = SoftEngine(
+            budget, self, price, window=window, smallest=1, sampling=sampling
+        )
 
 
 def plus(value: int) -> tuple[int]:
@@ -81,14 +85,29 @@ def test_a_step_draws_what_the_one_before_drew() -> None:
     assert len(cells) == 200
 
 
-def test_shortage_looks_at_a_few_candidates_only() -> None:
-    machine = SoftMachine(10, price=0.5)
-    chain(machine, [9.0] * 400)
-    counters = machine.engine.counters
-    before = counters.scored
-    machine.engine.make_room(1)
-    assert counters.evictions == 0
-    assert 0 < counters.scored - before <= 20
+def test_shortage_looks_at_a_few_candidates_only_unless_at_all() -> None:
+    for sampling, least, most in ((True, 1, 20), (False, 400, 400)):
+        machine = SoftMachine(10, price=0.5, sampling=sampling)
+        chain(machine, [9.0] * 400)
+        counters = machine.engine.counters
+        before = counters.scored
+        machine.engine.make_room(1)
+        assert counters.evictions == 0
+        assert least <= counters.scored - before <= most
+
+
+def test_the_price_is_asked_of_all_that_is_missing_on_the_way() -> None:
+    machine = SoftMachine(1 << 20, price=2.5)
+    cells = [machine.source(0)]
+    for _ in range(3):
+        cells += machine.run(plus, [cells[-1]])
+    engine, contents = machine.engine, [machine.content(one) for one in cells]
+    engine.elapse(9.0)
+    assert machine.read(cells[3]) == 3  # just used, so that it is the last to leave
+    engine.budget = 0
+    engine.make_room(0)
+    evicted = [one.is_evicted() for one in contents]
+    assert evicted == [False, True, True, False], "the third would take three, and two are missing"
 
 
 @pytest.mark.parametrize("seed", range(20))

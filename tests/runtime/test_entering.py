@@ -29,6 +29,35 @@ tell(entered=[enter() for _ in range({times} + 2)])
     assert ran.err == ""
 
 
+def test_another_thread_does_not_know_the_device_before_it_is_told(
+    run: Run, runtime_folder: Path
+) -> None:
+    """The driver takes its time to answer the first thread, and then cannot tell yet."""
+    snippet = f"""call("memory_errors", {NOT_YET}, 1); call("memory_waits", 1)
+found = []
+def other():
+    call("set_thread_context")
+    while not call("memory_asked"):
+        time.sleep(0.001)
+    found.append(enter())
+    call("memory_waits", 0)
+    while not asked:
+        time.sleep(0.001)
+    found.append(enter())
+asked = []
+thread = threading.Thread(target=other)
+thread.start()
+asked.append(enter())
+thread.join()
+tell(first=asked, other=found, again=enter())
+"""
+    with FakeDaemon(runtime_folder) as daemon:
+        ran = run(snippet)
+        kinds = [event.kind for event in daemon.finished().events]
+    assert ran.facts() == {"first": [False], "other": [False, True], "again": True}
+    assert kinds.count(DEVICE) == 1
+
+
 def test_what_is_allocated_before_it_can_tell_is_known_behind_the_device(
     run: Run, runtime_folder: Path
 ) -> None:

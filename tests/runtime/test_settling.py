@@ -62,7 +62,7 @@ def test_before_a_functions_first_launch_no_launch_waits_and_it_has_no_gate_itse
 ) -> None:
     snippet = f"""{SHUT}
 waiting = execute(); meanwhile = Meanwhile(opens=waiting)
-call("first_launch"); opened = meanwhile.opened; meanwhile.leave()
+call("locked_wait"); call("next_launch_ungated"); opened = meanwhile.opened; meanwhile.leave()
 execute(); last = execute()
 tell(opened=opened, waited=[waiting, last], calls=calls())
 """

@@ -16,9 +16,6 @@ from deepum.rematerialise.pytorch.memory import existing_tensors
 from deepum.rematerialise.pytorch.steps import Timer
 from deepum.rematerialise.pytorch.tracker import Tracker
 
-_WINDOW = 1 / 16  # of the card: what was used since stays
-_LEAST = 1 << 20  # bytes of a tensor that is evicted, as MegEngine has it
-
 
 @dataclass(frozen=True)
 class TrialStatistics:
@@ -52,7 +49,7 @@ class Automatic:
     def __init__(self, device: torch.device) -> None:
         check_unified(device)
         card = memory_bytes(device)
-        self.limit = SoftLimit(card, int(card * _WINDOW), _LEAST)
+        self.limit = SoftLimit(card)
         self._device = device
         self._timer = Timer(device)
         self._choice = Choice(card, lambda: link_ns(device), self._timer.wait)

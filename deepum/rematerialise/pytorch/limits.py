@@ -11,7 +11,7 @@ from deepum.rematerialise.heuristics import Heuristic
 from deepum.rematerialise.pytorch.measures import CallCost
 from deepum.rematerialise.pytorch.workspace import workspace_of
 from deepum.rematerialise.residency import Backend
-from deepum.rematerialise.soft import SoftEngine
+from deepum.rematerialise.soft import LEAST_BYTES, WINDOW, SoftEngine
 
 _GUESS = 2  # workspace of a call that was never made before, by the bytes of its results
 _NEAR = 0.9  # of the budget
@@ -113,13 +113,13 @@ class StrictLimit(Limit):
 
 
 class SoftLimit(Limit):
-    """Under unified memory, which moves what is beyond the card. window: bytes; see SoftEngine."""
+    """Under unified memory, which moves what is beyond the card."""
 
     engine: SoftEngine
 
-    def __init__(self, card: int, window: int, smallest: int) -> None:
-        super().__init__(card, smallest)
-        self._window = window
+    def __init__(self, card: int) -> None:
+        super().__init__(card, LEAST_BYTES)
+        self._window = int(card * WINDOW)
 
     def begin(self, backend: Backend, device: torch.device) -> Engine:
         self.engine = SoftEngine(self.budget, backend, window=self._window, smallest=self.smallest)

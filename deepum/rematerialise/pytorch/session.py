@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
 
 import torch
@@ -100,7 +101,7 @@ class Remat:
             self._limit = StrictLimit(size, named(heuristic), least, sampling)
         self._tracker: Tracker | None = None
         self._steps: Boundaries | None = None  # of a program with a strict limit
-        self._modes: list[Mode] = []
+        self._entered = threading.local()  # `mode`: the calling thread's
         self._accessors: Accessors | None = None
         self._compiler = CompilerNotice()
 
@@ -137,13 +138,12 @@ class Remat:
     def enter_thread(self) -> None:
         """The calling thread's operators belong to the block as well."""
         assert self._tracker is not None
-        mode = Mode(self._tracker)
-        mode.__enter__()
-        self._modes.append(mode)
+        self._entered.mode = Mode(self._tracker)
+        self._entered.mode.__enter__()
 
     def leave_thread(self) -> None:
         """They do not any more."""
-        self._modes.pop().__exit__(None, None, None)
+        self._entered.mode.__exit__(None, None, None)
 
     def statistics(self) -> RematStatistics:
         """Since the block was entered."""

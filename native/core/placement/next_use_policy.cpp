@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t kFarthest = 1u << 16;  // launches: next uses are told apart up to there,
 constexpr unsigned kFarthestShift = 3;       // by eights (a power of two)
+constexpr std::uint64_t kLastShare = 128;    // part of a device, of which any block may leave first
 
 }  // namespace
 
@@ -98,10 +99,33 @@ void NextUsePolicy::wake(UmBlock& block) {
       next != 0 ? next : block.order.launch);
 }
 
+// Evictions go in order: one that waits for a launch which the GPU may not have come to, and which
+// none before it waits for, holds up those behind it. So of what is needed about as late the first
+// that holds up nothing leaves, or what was used longest ago.
+UmBlock* NextUsePolicy::earliest_of_last(UmBlock& victim, const VictimQuery& query) {
+  UmBlock* found = &victim;
+  const auto holds_up_nothing = [&](UmBlock& block) {
+    if (block.uses.last < found->uses.last && leaves_for(block, query)) {
+      found = &block;
+    }
+    return found->uses.last <= evicted_until_;
+  };
+  expected_.find_beyond(beyond(query), residency().capacity() / kLastShare, holds_up_nothing);
+  return found;
+}
+
+Victim NextUsePolicy::choose(const VictimQuery& query) {
+  const Victim victim = find(query);
+  if (victim.block != nullptr && !victim.block->residency.clean) {
+    evicted_until_ = std::max(evicted_until_, victim.block->uses.last);
+  }
+  return victim;
+}
+
 // What is needed last leaves, and what leaves without a copy before all else, if it has the time to
 // come back. The first of those whose next use is unknown goes instead if it was used longer ago,
 // so that its space is free no later. What was used just now goes only where nothing else is left.
-Victim NextUsePolicy::choose(const VictimQuery& query) {
+Victim NextUsePolicy::find(const VictimQuery& query) {
   const auto may_leave = [&](const UmBlock& block) { return free_to_leave(block, query); };
   const auto farthest = [&](LaunchIndex beyond, std::size_t most, auto wanted) {
     UmBlock* const dirty = expected_.find_beyond(beyond, most, wanted);
@@ -112,9 +136,12 @@ Victim NextUsePolicy::choose(const VictimQuery& query) {
     return dirty == nullptr || far ? clean : dirty;
   };
   UmBlock* const unknown = first_evictable(may_leave);
-  UmBlock* victim =
-      farthest(std::max(query.for_launch, query.promised_until), parameters_.expected_scan,
-               [&](const UmBlock& block) { return may_leave(block) && !block.order.prefetched; });
+  UmBlock* victim = farthest(beyond(query), parameters_.expected_scan,
+                             [&](const UmBlock& block) { return leaves_for(block, query); });
+  if (victim != nullptr && !victim->residency.clean && victim->uses.last > evicted_until_ &&
+      now().launch - victim->uses.last <= launch_queue_) {
+    victim = earliest_of_last(*victim, query);
+  }
   if (victim == nullptr ||
       (unknown != nullptr && !victim->residency.clean && unknown->uses.last <= victim->uses.last)) {
     victim = unknown;

@@ -3,6 +3,8 @@
 // counts, so that its space comes in time.
 #pragma once
 
+#include <algorithm>
+
 #include "placement/listed_policy.hpp"
 
 namespace deepum::core {
@@ -31,10 +33,20 @@ class NextUsePolicy final : public ListedPolicy {
   void cool_down(UmBlock& block);
   bool cooled_down(const UmBlock& block) const;
   void wake(UmBlock& block);
+  Victim find(const VictimQuery& query);
+  UmBlock* earliest_of_last(UmBlock& victim, const VictimQuery& query);
+  // The launch after which what is needed may leave, and whether that block may.
+  static LaunchIndex beyond(const VictimQuery& query) {
+    return std::max(query.for_launch, query.promised_until);
+  }
+  bool leaves_for(const UmBlock& block, const VictimQuery& query) const {
+    return free_to_leave(block, query) && !block.order.prefetched;
+  }
 
   std::uint64_t launch_queue_;
-  std::uint64_t woken_ = 0;     // blocks that cooled down of late,
-  std::uint64_t foreseen_ = 0;  // and those of them whose next use is known
+  std::uint64_t woken_ = 0;        // blocks that cooled down of late,
+  std::uint64_t foreseen_ = 0;     // and those of them whose next use is known
+  LaunchIndex evicted_until_ = 0;  // the latest use of what was chosen to leave by a copy
 };
 
 }  // namespace deepum::core

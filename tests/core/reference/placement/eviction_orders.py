@@ -20,6 +20,7 @@ FARTHEST, TURN = 1 << 16, 8  # launches up to which next uses are told apart, by
 LEAST_LAUNCHES, LEAST_BLOCKS = 2, 32
 MANY_LAUNCHES, BLOCKS_SHARE = 32, 16  # and so many launches, or that part of the device in blocks
 DYING = 16  # what ends by itself leaves as if it were needed so many times later
+LAST_SHARE = 128  # part of a device, of which any block may leave first
 FAR = 8  # part of an iteration, after which what left without a copy comes back in time
 
 
@@ -79,6 +80,7 @@ class NextUsePolicy(EvictionPolicy):
         self.launch_queue = launch_queue
         self.woken = 0  # blocks that have cooled down, of late,
         self.foreseen = 0  # of which the next use was known
+        self.evicted_until = 0  # the latest use of what was chosen to leave by a copy
 
     def cool_down(self, block: UmBlock) -> None:
         block.migrations_at_use = self.residency.migrations
@@ -150,6 +152,13 @@ class NextUsePolicy(EvictionPolicy):
         self.put(block, Place.EXPECTED if first else Place.EVICTABLE, first or block.order_launch)
 
     def choose(self, query: VictimQuery) -> Victim:
+        """As found, and remembered."""
+        victim, mistake = self.find(query)
+        if victim is not None and not victim.clean:
+            self.evicted_until = max(self.evicted_until, victim.last_launch)
+        return victim, mistake
+
+    def find(self, query: VictimQuery) -> Victim:
         """The farthest that no launch placed needs, or the first of those whose next use is
         unknown, if it was used before that; else, for the launch at hand, what cools down, or is
         expected by whomever.
@@ -157,6 +166,13 @@ class NextUsePolicy(EvictionPolicy):
         victim = self.farthest(
             query, max(query.launch, query.promised_until), EXPECTED_SCAN, also_prefetched=False
         )
+        if (
+            victim is not None
+            and not victim.clean
+            and victim.last_launch > self.evicted_until
+            and self.now.launch - victim.last_launch <= self.launch_queue
+        ):
+            victim = self.earliest_of_last(victim, query)
         unknown = self.first_evictable(query)
         if victim is None or (
             unknown is not None and not victim.clean and unknown.last_launch <= victim.last_launch
@@ -168,6 +184,20 @@ class NextUsePolicy(EvictionPolicy):
             return oldest, False
         victim = self.farthest(query, 0, VICTIM_SCAN, also_prefetched=True)
         return victim, victim is not None
+
+    def earliest_of_last(self, victim: UmBlock, query: VictimQuery) -> UmBlock:
+        """Evictions go in order, and the victim's would hold up those behind it: of those that are
+        needed about as late the first that holds up nothing, or what was used longest ago.
+        """
+        beyond = max(query.launch, query.promised_until)
+        last = self.expected_blocks[Place.EXPECTED].beyond(beyond)
+        free = [
+            block
+            for block in last[: self.residency.capacity // LAST_SHARE]
+            if query.allows(block) and not block.prefetched
+        ]
+        in_time = (block for block in free if block.last_launch <= self.evicted_until)
+        return next(in_time, min([victim, *free], key=lambda block: block.last_launch))
 
     def farthest(
         self, query: VictimQuery, beyond: int, most: int, also_prefetched: bool
