@@ -216,12 +216,9 @@ MECHANISMS = (
     ),
     Mechanism(
         "promised",
-        _NEXT_USE,
-        (
-            "      farthest(std::max(query.for_launch, query.promised_until), "
-            "parameters_.expected_scan,\n"
-        ),
-        "      farthest(query.for_launch, parameters_.expected_scan,\n",
+        _PLACEMENT + "next_use_policy.hpp",
+        "    return std::max(query.for_launch, query.promised_until);\n",
+        "    return query.for_launch;\n",
         "what placed launches expect may leave for a launch at hand",
     ),
     Mechanism(
