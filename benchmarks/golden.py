@@ -30,6 +30,7 @@ from deepum.simulate.mode import GATED, LOCK_STEP, MODES
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import machine, replay
 from deepum.simulate.workload import load
+from deepum.trace.declared import declared
 
 DIGESTS = Path(__file__).resolve().parent / "results" / "golden.json"
 
@@ -99,12 +100,14 @@ def outcome(case: Case) -> dict[str, Any]:
     policy = BY_NAME[case.policy]
     figures = {"launch_queue": policy.launch_queue} if policy.launch_queue else {}
     on = machine(case.machine, **figures)
+    trace = load(case.workload, case.steps, False, case.machine).trace
     ran = replay(
-        load(case.workload, case.steps, False, case.machine).trace,
+        declared(trace) if policy.declares_reads else trace,
         on,
         replace(policy.settings(on.launch_queue), **case.changes),
         keep_commands=True,
         observe_faults=policy.observe_faults,
+        observe_times=policy.declares_reads,
         mode=MODES[case.mode],
     )
     return {

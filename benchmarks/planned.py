@@ -6,6 +6,7 @@ plans, of the lower bound of unified memory, and the longest step while plans ar
     python benchmarks/planned.py --set held-out             # those that nothing is tuned on
     python benchmarks/planned.py --set g10 --g10 FOLDER     # G10's, which are in that folder
     python benchmarks/planned.py --points t5-large@v100-16gb --costs kind
+    python benchmarks/planned.py --policies planned-declared    # of the rest, what is kept stays
     python benchmarks/planned.py --page                     # docs/planned.md of what is kept
 
 Gated is as a run on a GPU is by default. A point takes 26 steps, of which the 23rd to 25th are
@@ -18,6 +19,7 @@ between them in --points: `unet:batch=10;width=288@v100-16gb`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
@@ -56,12 +58,20 @@ SETS = {
     ),
     "g10": tuple(f"{n}@a100-40gb-g10" for n in ("BERT_Base-b256", "VIT-b1280", "ResNet152-b1280")),
 }
-STEPS = {"deepum": 26, "planned": 26, "deepum-clean": 50, "planned-clean": 50}
+STEPS = {
+    "deepum": 26,
+    "planned": 26,
+    "deepum-clean": 50,
+    "planned-clean": 50,
+    "planned-declared": 50,
+}
 COUNTED = 3  # of the last steps, without the very last
 FIRST_KNOWN = 4  # steps behind which the default policy is steady
 
 
-def measure(point: str, mode: str, costs: str, g10: Path) -> dict[str, Any]:
+def measure(
+    point: str, mode: str, costs: str, g10: Path, policies: Iterable[str] = STEPS
+) -> dict[str, Any]:
     """g10: the folder of G10's workloads. Raises DeepumError."""
     name, _, machine = point.partition("@")
     name = str(g10 / name) if point in SETS["g10"] else name
@@ -74,7 +84,7 @@ def measure(point: str, mode: str, costs: str, g10: Path) -> dict[str, Any]:
         raise DeepumError(f"{point}: has no bound")
     return {
         "bound_ms": least / 1e6,
-        "policies": {policy: _step(name, machine, policy, mode, costs) for policy in STEPS},
+        "policies": {policy: _step(name, machine, policy, mode, costs) for policy in policies},
     }
 
 
@@ -128,6 +138,9 @@ def main() -> int:
         metavar="FOLDER",
         help="with G10's workloads (../shared/workloads/g10)",
     )
+    parser.add_argument(
+        "--policies", default=",".join(STEPS), help="with commas between them (all: %(default)s)"
+    )
     parser.add_argument("--mode", choices=MODES, default=DEFAULT.name, help="(%(default)s)")
     add_costs(parser)
     given = parser.parse_args()
@@ -140,8 +153,21 @@ def main() -> int:
     points = given.points.split(",") if given.points else SETS[given.set]
     names = [one.replace(";", ",") for one in points]
 
+    known = kept["runs"].get(run_name, {"points": {}})["points"]
+    policies = given.policies.split(",")
+    for policy in policies:
+        if policy not in STEPS:
+            parser.error(f"policy {policy}: is not one of {', '.join(STEPS)}")
+
     def of_point(point: str) -> dict[str, Any]:
-        return measure(point, given.mode, given.costs, given.g10)
+        found = measure(point, given.mode, given.costs, given.g10, policies)
+        before = known.get(point, {"policies": {}})["policies"]
+        found["policies"] = {
+            policy: {**before, **found["policies"]}[policy]
+            for policy in STEPS
+            if policy in before or policy in found["policies"]
+        }
+        return found
 
     for point, found in measure_points(given, kept, run_name, names, of_point):
         told = ", ".join(

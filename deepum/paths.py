@@ -13,7 +13,7 @@ from deepum.errors import DeepumError
 PACKAGE = Path(__file__).resolve().parent
 SHIM = PACKAGE / "lib" / "libdeepum.so"
 ARENA_ALLOCATOR = PACKAGE / "lib" / "libdeepum_arena.so"
-REMAT_STARTUP = PACKAGE / "rematerialise" / "startup"
+STARTUP = PACKAGE / "startup"  # of a program's Python
 SIMULATOR = PACKAGE / "sim"
 # PyTorch finds its own copies of these by RPATH, which only a preload overrides. Of CUDA 12 and 13
 # both: a program takes those that it was linked with, by their names and by the versions of their

@@ -1,9 +1,12 @@
 #include "execution.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "arguments.hpp"
+#include "declared_reads.hpp"
 #include "observed_faults.hpp"
+#include "range_parts.hpp"
 #include "session.hpp"
 
 namespace deepum::hooks {
@@ -85,9 +88,50 @@ bool Execution::add_to_many(deepum_block_range range) noexcept {
   return true;
 }
 
+namespace {
+
+// Whether a range has a part in what is written: it holds it, or more than an edge block of it,
+// where it has others.
+bool is_shared(const RangeParts& range, const RangeParts& written) noexcept {
+  const std::uint32_t end = range.first + range.count, written_end = written.first + written.count;
+  const std::uint32_t edge = range.count > 2 ? 1 : 0;
+  return (range.first <= written.first && written_end <= end) ||
+         (range.first + edge < written_end && written.first < end - edge);
+}
+
+}  // namespace
+
+void Execution::begin_declared() noexcept {
+  const std::uint32_t unknown = counts_[static_cast<int>(Access::kUnknown)];
+  const std::uint32_t words = (unknown + 63) / 64;
+  if (count_ + words > kMostRanges) {
+    return;
+  }
+  declared_words_ = static_cast<std::uint16_t>(words);
+  std::fill_n(declared(), words, ~std::uint64_t{0});
+  if (unknown % 64 != 0) {
+    declared()[words - 1] = (std::uint64_t{1} << unknown % 64) - 1;
+  }
+}
+
+void Execution::add_undeclared(std::uint64_t value) noexcept {
+  runtime::Extent extent;
+  if (declared_words_ == 0 || !runtime::allocation_table.lookup(value, &extent)) {
+    return;
+  }
+  const RangeParts written = parts(extent.range);
+  const std::uint32_t unknown = counts_[static_cast<int>(Access::kUnknown)];
+  for (std::uint32_t i = 0; i < unknown; ++i) {
+    const RangeParts range = parts(words_[kHeaderWords + count_ - unknown + i]);
+    if (range.slot == written.slot && is_shared(range, written)) {
+      declared()[i / 64] &= ~(std::uint64_t{1} << i % 64);
+    }
+  }
+}
+
 std::uint64_t Execution::emit(const StreamRef& stream) noexcept {
   faults_before_launch();
-  event_.header.words = static_cast<std::uint16_t>(kHeaderWords + count_);
+  event_.header.words = static_cast<std::uint16_t>(kHeaderWords + count_ + declared_words_);
   event_.header.kind = DEEPUM_EVENT_EXECUTE;
   event_.header.flags = flags_;
   event_.header.device = static_cast<std::uint32_t>(stream.device);
@@ -96,10 +140,27 @@ std::uint64_t Execution::emit(const StreamRef& stream) noexcept {
   event_.write_ranges = static_cast<std::uint16_t>(counts_[0]);
   event_.read_ranges = static_cast<std::uint16_t>(counts_[1]);
   event_.unknown_ranges = static_cast<std::uint16_t>(counts_[2]);
+  event_.declared_words = declared_words_;
   event_.reserved0 = 0;
-  event_.reserved1 = 0;
   return runtime::emit(&event_.header);
 }
+
+namespace {
+
+// Apart, so that it costs nothing where nothing is declared.
+[[gnu::cold, gnu::noinline]] void add_declared(Execution& execution, const KernelFunction& function,
+                                               unsigned blocks, void* const* parameters,
+                                               void* const* extra) noexcept {
+  const DeclaredReads declared = declared_reads;
+  execution.begin_declared();
+  each_argument(function, blocks, parameters, extra, [&](std::uint64_t value, std::uint32_t) {
+    if (!declared.contain(value)) {
+      execution.add_undeclared(value);
+    }
+  });
+}
+
+}  // namespace
 
 void add_arguments(Execution& execution, const KernelFunction& function, unsigned blocks,
                    void* const* parameters, void* const* extra) noexcept {
@@ -108,6 +169,9 @@ void add_arguments(Execution& execution, const KernelFunction& function, unsigne
       [&](std::uint64_t value, std::uint32_t slot) { execution.add_pointer(value, slot); });
   if (!had || !function.layout_known) {
     execution.mark_partial();
+  }
+  if (!declared_reads.empty()) [[unlikely]] {
+    add_declared(execution, function, blocks, parameters, extra);
   }
 }
 

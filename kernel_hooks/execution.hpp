@@ -89,6 +89,11 @@ class Execution {
     ++counts_[static_cast<int>(access)];
     return true;
   }
+  // Arguments have been added, and some memory is declared to be only read: so are ranges that hold
+  // no argument that may be written, nor a part of one; the edge blocks of three and more do not
+  // count, since neighbours share them. Without room for their bits nothing is declared.
+  void begin_declared() noexcept;
+  void add_undeclared(std::uint64_t value) noexcept;
   void mark_partial() noexcept { flags_ |= DEEPUM_EXECUTE_PARTIAL; }
   bool empty() const noexcept { return count_ == 0; }
   std::uint64_t hash() const noexcept { return hash_; }
@@ -102,6 +107,7 @@ class Execution {
   // Up to here every range is compared with every other.
   static constexpr std::uint32_t kFewRanges = 24;
 
+  std::uint64_t* declared() noexcept { return words_ + kHeaderWords + count_; }
   bool inside_or_extends_last(deepum_block_range range, bool* extended) noexcept;
   bool add_to_many(deepum_block_range range) noexcept;
 
@@ -112,6 +118,7 @@ class Execution {
   std::uint64_t seen_bits_ = 0;
   Access access_ = Access::kWrite;
   std::uint8_t flags_;
+  std::uint16_t declared_words_ = 0;
   // Left uninitialised: only what is used is touched. The record's header comes first so that it is
   // emitted from here.
   union {

@@ -3,6 +3,7 @@
 
 #include "allocations.hpp"
 #include "callers.hpp"
+#include "declared_reads.hpp"
 #include "functions.hpp"
 #include "graphs.hpp"
 #include "memory.hpp"
@@ -24,6 +25,7 @@ void in_child() {
     return;
   }
   inside = false;
+  abandon_declared_in_child();
   runtime::abandon_in_child();
   runtime::Allocations::instance().abandon_in_child();
   abandon_streams_in_child();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "declared_reads.hpp"
 #include "driver.hpp"
 #include "real_driver.hpp"
 #include "say.hpp"
@@ -233,8 +234,21 @@ void* hook_for(const char* public_name, void* real, int version,
 
 namespace {
 
+// The driver knows nothing of these.
+bool answered_here(const char* symbol, void** function) noexcept {
+  void* const ours = inert.load(std::memory_order_relaxed) ? nullptr : declaring_function(symbol);
+  if (ours == nullptr || function == nullptr) {
+    return false;
+  }
+  *function = ours;
+  return true;
+}
+
 template <bool kPerThread>
 CUresult on_cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
+  if (answered_here(symbol, function)) {
+    return CUDA_SUCCESS;
+  }
   const CUresult result = forward(real<false>().cuGetProcAddress, symbol, function, version, flags);
   if (result == CUDA_SUCCESS && function && *function) {
     *function = hook_for(symbol, *function, version, flags);
@@ -245,6 +259,12 @@ CUresult on_cuGetProcAddress(const char* symbol, void** function, int version, c
 template <bool kPerThread>
 CUresult on_cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
                                 CUdriverProcAddressQueryResult* found) {
+  if (answered_here(symbol, function)) {
+    if (found) {
+      *found = CU_GET_PROC_ADDRESS_SUCCESS;
+    }
+    return CUDA_SUCCESS;
+  }
   const CUresult result =
       forward(real<false>().cuGetProcAddress_v2, symbol, function, version, flags, found);
   if (result == CUDA_SUCCESS && function && *function) {

@@ -42,7 +42,9 @@ RUNTIME = {
     "callbacks": {"inside"},
     "launcher": {"deepum", "configuration", "daemon", "statistics"},
     "doctor": {"deepum", "launcher"},
-    "rematerialise": {"deepum"},
+    "pytorch": set[str](),
+    "rematerialise": {"deepum", "pytorch"},
+    "declarations": {"deepum", "pytorch"},
 }
 LABORATORY = {
     "trace": {"deepum", "core"},

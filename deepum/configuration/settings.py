@@ -77,7 +77,7 @@ OPTIONS: tuple[Setting, ...] = (
         ),
         readers=("launcher", "shim"),
         choices=("auto", "on", "off", "times"),
-        unset="off; times with --policy planned",
+        unset="off; times with --policy planned or --tune writes=operators",
     ),
     Setting(
         "managed_limit",
@@ -193,6 +193,17 @@ TUNABLES: tuple[Setting, ...] = (
         ),
         "remote",
         choices=("none", "remote", "duplicate", "all"),
+    ),
+    Setting(
+        "writes",
+        "choice",
+        (
+            "how it becomes known what launches write, for advice=all: by observed faults, or by "
+            "PyTorch's operators, which declare what they only read while that is learned"
+        ),
+        "faults",
+        ("launcher", "daemon", "program"),
+        choices=("faults", "operators"),
     ),
     Setting(
         "headroom_blocks",

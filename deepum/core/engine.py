@@ -203,6 +203,11 @@ class Core:
         return bool(lib.deepum_core_wants_faults(self._handle))
 
     @property
+    def wants_reads(self) -> bool:
+        """Whether it is of use now to be told what launches only read."""
+        return bool(lib.deepum_core_wants_reads(self._handle))
+
+    @property
     def wants_free_memory(self) -> bool:
         """Whether it is of use now to be told what is free of the devices."""
         return bool(lib.deepum_core_wants_free_memory(self._handle))

@@ -126,13 +126,16 @@ class Block(Event):
 
 @dataclass(frozen=True)
 class Execute(Event):
-    """A launch and the UM blocks it may touch."""
+    """A launch and the UM blocks it may touch. declared: places in `unknown` that are only read, as
+    the program declares.
+    """
 
     execution_hash: int
     stream: int
     written: tuple[BlockRange, ...]
     read: tuple[BlockRange, ...]
     unknown: tuple[BlockRange, ...]
+    declared: tuple[int, ...] = ()
 
     @property
     def ranges(self) -> tuple[BlockRange, ...]:
@@ -254,7 +257,7 @@ def _execute(head: tuple[str, int, int, int], record: Any, words: int) -> Event:
     body = ffi.cast("deepum_execute_event *", record)
     count = body.write_ranges + body.read_ranges + body.unknown_ranges
     start = ffi.sizeof("deepum_execute_event") // 8
-    if start + count > words:
+    if start + count + body.declared_words > words:
         raise ValueError(f"execute event {head[3]}: {count} ranges in a record of {words} words")
     packed = ffi.cast("uint64_t *", record) + start
     ranges = tuple(BlockRange.decode(int(packed[i])) for i in range(count))
@@ -266,6 +269,11 @@ def _execute(head: tuple[str, int, int, int], record: Any, words: int) -> Event:
         ranges[:written],
         ranges[written:read],
         ranges[read:],
+        tuple(
+            place
+            for place in range(min(body.unknown_ranges, 64 * body.declared_words))
+            if packed[count + place // 64] >> place % 64 & 1
+        ),
     )
 
 

@@ -126,14 +126,15 @@ class Ring:
         self._reader.control.daemon_left = 1
 
     def tell_wants(self, core: Core) -> None:
-        """Tells the program whether observed faults, free memory and times of launches are of use
-        to the core now; each turn does it too.
+        """Tells the program whether observed faults, free memory, times of launches and what they
+        only read are of use to the core now; each turn does it too.
         """
         lib.deepum_ring_want_faults(self._reader, lib.deepum_core_wants_faults(core.handle))
         lib.deepum_ring_want_free_memory(
             self._reader, lib.deepum_core_wants_free_memory(core.handle)
         )
         lib.deepum_ring_want_times(self._reader, lib.deepum_core_wants_times(core.handle))
+        lib.deepum_ring_want_reads(self._reader, lib.deepum_core_wants_reads(core.handle))
 
     def turn(self, core: Core) -> Turn:
         """Events through the core into commands, then `decided_sequence`; all of it without the

@@ -31,6 +31,7 @@ class CoreSettings:
     launch_queue: int
     prediction: int
     advice: int
+    writes: int
     table_mebibytes: int
     parameters: tuple[tuple[str, int], ...] = ()
     """Those of native/core/parameters.h that are not the core's own, by name:

@@ -14,6 +14,7 @@ void deepum_take_turn(deepum_ring_reader* reader, deepum_core* core, uint8_t* re
     deepum_ring_want_faults(reader, deepum_core_wants_faults(core));
     deepum_ring_want_free_memory(reader, deepum_core_wants_free_memory(core));
     deepum_ring_want_times(reader, deepum_core_wants_times(core));
+    deepum_ring_want_reads(reader, deepum_core_wants_reads(core));
   }
   turn->blocked = 0;
   for (;;) {

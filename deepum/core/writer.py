@@ -104,13 +104,17 @@ class EventWriter:
         read: Sequence[BlockRange] = (),
         device: int = 0,
         flags: int = 0,
+        declared: Iterable[int] = (),
     ) -> int:
-        """A launch with its access set."""
+        """A launch with its access set. declared: places in `unknown` that are only read."""
         rest = list(unknown)
+        bits = sum(1 << place for place in set(declared))
+        words = (bits.bit_length() + 63) // 64
         body = struct.pack(
-            "<QIHHHHI", execution_hash, stream, len(written), len(read), len(rest), 0, 0
+            "<QIHHHHI", execution_hash, stream, len(written), len(read), len(rest), words, 0
         )
         body += b"".join(r.encode().to_bytes(8, "little") for r in (*written, *read, *rest))
+        body += bits.to_bytes(8 * words, "little")
         return self.record(lib.DEEPUM_EVENT_EXECUTE, body, device, flags)
 
     def synchronise(self, stream: int = lib.DEEPUM_ALL_STREAMS) -> int:

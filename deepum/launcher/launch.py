@@ -23,6 +23,7 @@ from deepum.sizes import size
 
 # Addresses only: the simulated GPU keeps no data unless a host module is loaded.
 _SIMULATED_HOST_MEMORY = 256 << 30
+_OPERATORS = "operators"  # of the setting `writes`
 _AUTO = "auto"  # of --remat: recomputed or moved, under unified memory
 # What PyTorch must not be told: neither goes through cudaMalloc (facts: expandable_segments is VMM,
 # cudaMallocAsync a pool).
@@ -98,6 +99,26 @@ def _faults_of_plans(given: Value) -> Value:
     return "times" if given is None else given
 
 
+def _faults_of_operators(values: Mapping[str, Value]) -> Value:
+    """What `faults` is with --tune writes=operators: clean pages are tried by the times of
+    launches. Raises UsageError where declarations were of no use.
+    """
+    if values["advice"] not in ("duplicate", "all"):
+        raise UsageError(
+            "--tune writes=operators: is for clean pages; write --tune advice=all,writes=operators"
+        )
+    if values["faults"] == "off":
+        raise UsageError(
+            "--faults off: --tune writes=operators needs the times of launches; leave --faults out"
+        )
+    if values["remat"] is not None:
+        raise UsageError(
+            f"--remat {values['remat']}: cannot be combined with --tune writes=operators; leave "
+            "one of them out"
+        )
+    return "times" if values["faults"] is None else values["faults"]
+
+
 def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[str, str]) -> Plan:
     """Checks all that can be checked before the start. Raises DeepumError."""
     if not command:
@@ -122,6 +143,8 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
         values["faults"] = _faults_of_plans(values["faults"])
     elif values["plan"] is not None:
         raise UsageError(f"plan {values['plan']}: is for --policy planned; add that")
+    if values["writes"] == _OPERATORS:
+        values["faults"] = _faults_of_operators(values)
     for name in ("record", "stats"):
         if values[name] is not None:
             values[name] = str(writable(Path(str(values[name])), name))
@@ -256,9 +279,9 @@ def child_environment(
             made.pop(setting.variable, None)
         if values[setting.name] != setting.default and setting.readers != ("launcher",):
             made[setting.variable] = setting.text(values[setting.name])
-    if values["remat"] is not None:
+    if values["remat"] is not None or values["writes"] == _OPERATORS:
         made["PYTHONPATH"] = ":".join(
-            [str(paths.REMAT_STARTUP), *_without_ours(made.get("PYTHONPATH", ""))]
+            [str(paths.STARTUP), *_without_ours(made.get("PYTHONPATH", ""))]
         )
     if device.is_cpu:
         made["DEEPUM_REMAT_DEVICE"] = "cpu"

@@ -37,6 +37,7 @@ from deepum.simulate.steps import (
 from deepum.simulate.workload import Workload
 from deepum.sizes import size
 from deepum.trace import Trace
+from deepum.trace.declared import declared
 
 _UNLIMITED_BYTES = 1 << 44
 _MACHINES_OWN = Host()
@@ -247,13 +248,15 @@ def run(
             trace = recomputing(
                 workload, _unlimited(workload, on), card, link_ns, policy.moves, policy.heuristic
             )
+        if policy.declares_reads and isinstance(trace, Trace):
+            trace = declared(trace)
         return replay(
             trace,
             figures,
             policy.settings(queue),
             memory,
             observe_faults=policy.observe_faults,
-            observe_times=policy.plans,
+            observe_times=policy.plans or policy.declares_reads,
             watch=planning(policy, preset) if policy.plans else None,
             capacity_error=driver.capacity_error,
             without_free_memory=not driver.tells_free_memory,

@@ -27,6 +27,11 @@ _LOOK_AHEAD = {
     "invalidation": 1,
     "advice": lib.DEEPUM_ADVISE_NOTHING,
 }
+_DECLARED = {
+    "advice": lib.DEEPUM_ADVISE_ALL,
+    "writes": lib.DEEPUM_WRITES_BY_OPERATORS,
+    "invalidation": 1,
+}
 _EMPTY_CACHE_EVERY = 1000  # launches: "periodically" is all that DeepUM's evaluation says of it [?]
 
 
@@ -34,12 +39,13 @@ _EMPTY_CACHE_EVERY = 1000  # launches: "periodically" is all that DeepUM's evalu
 class Policy:
     """`changes` of the core's settings. `launch_queue`: the driver's, if not the machine's.
     `unlimited`: all memory fits. `observe_faults`: the core is told of faults while it learns
-    (`--faults auto`). `swaps`: the program is rewritten, its memory not managed, and its cache
-    emptied every so many launches, if at all (`empty_cache_every`). `plans`: the iteration is
-    planned (deepum.core.planned); `plan`: followed from the start. `recomputes`: the program gives
-    memory back early and computes it again (deepum.recomputation), at a price found by trial, or
-    without `moves` so that it fits the card; by the `heuristic` of that name
-    (deepum.rematerialise) where there is one.
+    (`--faults auto`). `declares_reads`: it is told what launches only read, as PyTorch's
+    operators declare it (`--tune writes=operators`). `swaps`: the program is rewritten, its memory
+    not managed, and its cache emptied every so many launches, if at all (`empty_cache_every`).
+    `plans`: the iteration is planned (deepum.core.planned); `plan`: followed from the start.
+    `recomputes`: the program gives memory back early and computes it again
+    (deepum.recomputation), at a price found by trial, or without `moves` so that it fits the card;
+    by the `heuristic` of that name (deepum.rematerialise) where there is one.
 
     Goes to other processes and machines: plain data.
     """
@@ -50,6 +56,7 @@ class Policy:
     launch_queue: int | None = None
     unlimited: bool = False
     observe_faults: bool = False
+    declares_reads: bool = False
     swaps: bool = False
     empty_cache_every: int | None = None
     plans: bool = False
@@ -105,6 +112,12 @@ POLICIES: tuple[Policy, ...] = (
         observe_faults=True,
     ),
     Policy(
+        "deepum-declared",
+        "the same without faults: PyTorch's operators declare what they only read",
+        _DECLARED,
+        declares_reads=True,
+    ),
+    Policy(
         "planned",
         "ours, and the iteration that repeats is planned (docs/planned.md)",
         {"invalidation": 1},
@@ -115,6 +128,13 @@ POLICIES: tuple[Policy, ...] = (
         "the same, with clean copies; faults observed",
         {"advice": lib.DEEPUM_ADVISE_ALL},
         observe_faults=True,
+        plans=True,
+    ),
+    Policy(
+        "planned-declared",
+        "the same without faults: PyTorch's operators declare what they only read",
+        _DECLARED,
+        declares_reads=True,
         plans=True,
     ),
     Policy(

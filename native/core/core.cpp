@@ -25,7 +25,8 @@ bool in_range(const deepum_core_settings& s) {
          s.block_table_ways <= 64 && s.block_table_successors >= 1 &&
          s.block_table_successors <= 64 && s.chain_steps >= 1 && s.chain_steps <= 1u << 16 &&
          s.headroom_blocks <= 1u << 20 && s.pre_eviction <= 1 && s.advice <= DEEPUM_ADVISE_ALL &&
-         s.table_mebibytes >= 1 && deepum::core::in_range(s.parameters);
+         s.writes <= DEEPUM_WRITES_BY_OPERATORS && s.table_mebibytes >= 1 &&
+         deepum::core::in_range(s.parameters);
 }
 
 }  // namespace
@@ -50,6 +51,7 @@ void deepum_core_default_settings(deepum_core_settings* settings) {
   settings->launch_queue = 1024;
   settings->prediction = DEEPUM_PREDICT_HISTORY;
   settings->advice = DEEPUM_ADVISE_REMOTE;
+  settings->writes = DEEPUM_WRITES_BY_FAULTS;
   settings->table_mebibytes = 256;
   settings->parameters = deepum::core::default_parameters();
 }
@@ -84,6 +86,8 @@ uint32_t deepum_core_block_state(const deepum_core* core, uint32_t slot, uint64_
 }
 
 int deepum_core_wants_faults(const deepum_core* core) { return core->core.wants_faults() ? 1 : 0; }
+
+int deepum_core_wants_reads(const deepum_core* core) { return core->core.wants_reads() ? 1 : 0; }
 
 int deepum_core_wants_free_memory(const deepum_core* core) {
   return core->core.wants_free_memory() ? 1 : 0;

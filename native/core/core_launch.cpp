@@ -67,9 +67,9 @@ bool Core::resolve(const deepum_execute_event& event, std::span<const deepum_blo
       sound = false;
       continue;
     }
-    const Use use = i < event.write_ranges                                    ? Use::kWrites
-                    : i < std::size_t{event.write_ranges} + event.read_ranges ? Use::kReads
-                                                                              : Use::kUnknown;
+    const Use use = i < event.write_ranges ? Use::kWrites
+                    : only_reads(event, i) ? Use::kReads
+                                           : Use::kUnknown;
     const BlockSpan span{p.slot, p.first, p.count};
     const AddressSpace::Named named = memory_.name_run(*allocation, p.first, p.count);
     accesses_.push_back({span, {use}});

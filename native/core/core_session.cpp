@@ -7,6 +7,7 @@
 
 #include "placement/driver_eviction.hpp"
 #include "profile.hpp"
+#include "range_parts.hpp"
 
 namespace deepum::core {
 namespace {
@@ -44,7 +45,7 @@ Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& ma
       chain_(*predictor_, settings_, statistics_),
       iterations_(now_, settings_.parameters.iteration),
       learning_(now_, settings_.parameters.iteration),
-      trials_(now_, statistics_, executions_, memory_),
+      trials_(settings_, now_, statistics_, executions_, memory_),
       growth_(settings_.parameters.growth, now_, statistics_, devices_, chain_, history_),
       departures_(settings_, now_, commands_, devices_),
       room_(settings.pre_eviction != 0
@@ -60,7 +61,7 @@ Core::Core(const deepum_core_settings& settings, const EvictionPolicyFactory& ma
       invalidation_(settings_, now_, statistics_, devices_, departures_),
       copy_back_(settings_, now_, statistics_, commands_, memory_, devices_, executions_,
                  iterations_, trials_),
-      uses_(now_, statistics_, executions_, memory_, copy_back_),
+      uses_(settings_, now_, statistics_, executions_, memory_, copy_back_),
       host_residents_(settings_, now_, statistics_, commands_, memory_, devices_, copy_back_),
       host_groups_(settings_, now_, statistics_, memory_, devices_, departures_, copy_back_,
                    host_residents_),
@@ -132,9 +133,8 @@ bool Core::dispatch(const deepum_event_header* header) {
       if (event == nullptr) {
         return false;
       }
-      const std::size_t count =
-          std::size_t{event->write_ranges} + event->read_ranges + event->unknown_ranges;
-      if (sizeof *event + count * sizeof(deepum_block_range) > header->words * std::size_t{8} ||
+      const std::size_t count = ranges_of(*event), words = count + event->declared_words;
+      if (sizeof *event + words * sizeof(std::uint64_t) > header->words * std::size_t{8} ||
           event->stream >= DEEPUM_MAX_STREAMS) {
         return false;
       }
@@ -199,6 +199,13 @@ bool Core::wants_faults() const {
                        learning_.lately(unknown);
   return untried || learning_.lost_blocks_lately() || copy_back_.trial().under_way() ||
          host_groups_.under_way() || learning_.learning() || launch_clock_.wanted();
+}
+
+bool Core::wants_reads() const {
+  return settings_.writes == DEEPUM_WRITES_BY_OPERATORS &&
+         (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && learning_.learning() &&
+         std::ranges::any_of(devices_.in_use(),
+                             [](const auto& device) { return device->residency.under_pressure(); });
 }
 
 void Core::naming() {

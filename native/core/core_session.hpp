@@ -56,6 +56,7 @@ class Core final : private ContentListener {
   }
   deepum_core_statistics statistics() const;
   bool wants_faults() const;
+  bool wants_reads() const;
   bool wants_free_memory() const { return wants_free_memory_; }
   std::uint32_t block_state(std::uint32_t slot, std::uint64_t block) const;
   void follow_plan(Plan plan) { planner_.follow(std::move(plan)); }

@@ -54,6 +54,9 @@ class Session final : public MoverListener {
   bool wants_times() const noexcept {
     return __atomic_load_n(&memory_.control->wants_times, __ATOMIC_RELAXED) != 0;
   }
+  bool wants_reads() const noexcept {
+    return __atomic_load_n(&memory_.control->wants_reads, __ATOMIC_RELAXED) != 0;
+  }
   bool wants_free_memory() const noexcept {
     return __atomic_load_n(&memory_.control->wants_free_memory, __ATOMIC_RELAXED) != 0;
   }

@@ -216,6 +216,11 @@ bool faults_wanted() noexcept {
   return settings().faults == Faults::kOn || session->wants_faults();
 }
 
+bool reads_wanted() noexcept {
+  Session* session = live.load(std::memory_order_acquire);
+  return session && session->wants_reads();
+}
+
 void begin_progress() noexcept try {
   if (Session* session = live.load(std::memory_order_acquire)) {
     const Relaxed mode;

@@ -82,6 +82,8 @@ bool has_session() noexcept;
 // Whether somebody is to be told of observed faults, or of how far streams are: by DEEPUM_FAULTS,
 // and by the daemon (deepum_ring_control.wants_faults). False without a session.
 bool faults_wanted() noexcept;
+// Whether it is of use to the daemon what launches only read (deepum_ring_control.wants_reads).
+bool reads_wanted() noexcept;
 
 // Around the taking of observed faults, by one thread at a time with the program's context current:
 // tells how far streams are.

@@ -233,11 +233,9 @@ bool Replay::take(const deepum_event_header& header, std::span<const std::uint8_
       return true;
     case DEEPUM_EVENT_EXECUTE: {
       const auto* const event = as<deepum_execute_event>(copy);
-      const std::size_t count = event == nullptr ? 0
-                                                 : std::size_t{event->write_ranges} +
-                                                       event->read_ranges + event->unknown_ranges;
+      const std::size_t words = event == nullptr ? 0 : ranges_of(*event) + event->declared_words;
       if (event == nullptr || event->stream >= DEEPUM_MAX_STREAMS ||
-          sizeof *event + count * sizeof(deepum_block_range) > record.size()) {
+          sizeof *event + words * sizeof(std::uint64_t) > record.size()) {
         return false;
       }
       execute(*event);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "range_parts.hpp"
 #include "replay.hpp"
 
 namespace deepum::simulate {
@@ -257,9 +258,7 @@ void Replay::copy_inside(um_model::Stream on, std::span<const um_model::Access> 
 void Replay::default_work(const deepum_execute_event& event) {
   const auto* const packed = reinterpret_cast<const deepum_block_range*>(&event + 1);
   std::vector<deepum_work_access> accesses;
-  const std::size_t count =
-      std::size_t{event.write_ranges} + event.read_ranges + event.unknown_ranges;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < ranges_of(event); ++i) {
     const auto slot = static_cast<std::uint32_t>(packed[i] >> DEEPUM_RANGE_SLOT_SHIFT);
     const std::uint64_t first =
         packed[i] >> DEEPUM_RANGE_FIRST_SHIFT & ((1u << DEEPUM_RANGE_FIRST_BITS) - 1);
@@ -268,8 +267,7 @@ void Replay::default_work(const deepum_execute_event& event) {
     const auto where =
         place != nullptr ? places_.blocks(slot, place->generation, first, blocks) : std::nullopt;
     if (where) {
-      const bool written = i < event.write_ranges,
-                 read = !written && i < std::size_t{event.write_ranges} + event.read_ranges;
+      const bool written = i < event.write_ranges, read = only_reads(event, i);
       const std::uint32_t flags = written ? DEEPUM_WORK_WRITE
                                   : read  ? DEEPUM_WORK_READ
                                           : DEEPUM_WORK_READ | DEEPUM_WORK_WRITE;

@@ -117,7 +117,8 @@ enum deepum_execute_flags {
 };
 
 /* ranges follow the body: first those known to be written only, then those known to be read only,
- * then the unknown. */
+ * then the unknown. Behind them, bits of unknown ranges that are declared to be only read: those
+ * stay where they are, so that a launch is the same execution whether it is declared or not. */
 typedef struct deepum_execute_event {
   deepum_event_header header; /* flags: enum deepum_execute_flags */
   uint64_t execution_hash;    /* equal in a second run */
@@ -125,9 +126,10 @@ typedef struct deepum_execute_event {
   uint16_t write_ranges;
   uint16_t read_ranges;
   uint16_t unknown_ranges;
-  uint16_t reserved0;
-  uint32_t reserved1;
+  uint16_t declared_words; /* 0: nothing is declared; else a bit for each unknown range, in words */
+  uint32_t reserved0;
   /* deepum_block_range ranges[write_ranges + read_ranges + unknown_ranges] */
+  /* uint64_t declared[declared_words]: bit i % 64 of word i / 64 is unknown range i's */
 } deepum_execute_event;
 
 /* A run of UM blocks inside one slot: slot << 44 | first block << 20 | number of blocks. */

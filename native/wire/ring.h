@@ -67,8 +67,10 @@ typedef struct deepum_ring_control {
   uint32_t wants_free_memory;
   /* Daemon: 1 while it wants to know how long launches wait for their moves (WAITED events). */
   uint32_t wants_times;
-  uint32_t reserved5;
-  uint64_t reserved6[4];
+  /* Daemon: 1 while it is of use to know what launches only read (declared ranges of EXECUTE
+   * events). */
+  uint32_t wants_reads;
+  uint64_t reserved5[4];
 } deepum_ring_control;
 
 /* First message on the daemon's Unix socket (SOCK_SEQPACKET), program to daemon, with three file

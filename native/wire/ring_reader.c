@@ -125,6 +125,10 @@ void deepum_ring_want_times(deepum_ring_reader* reader, int wanted) {
   if (reader->control) want(&reader->control->wants_times, wanted);
 }
 
+void deepum_ring_want_reads(deepum_ring_reader* reader, int wanted) {
+  if (reader->control) want(&reader->control->wants_reads, wanted);
+}
+
 int deepum_ring_publish_decided(deepum_ring_reader* reader, uint64_t sequence) {
   if (!reader->control) return 0;
   __atomic_store_n(&reader->control->decided_sequence, sequence, __ATOMIC_RELEASE);

@@ -64,6 +64,8 @@ void deepum_ring_want_faults(deepum_ring_reader* reader, int wanted);
 void deepum_ring_want_free_memory(deepum_ring_reader* reader, int wanted);
 /* Likewise of the times of launches. */
 void deepum_ring_want_times(deepum_ring_reader* reader, int wanted);
+/* Likewise of what launches only read. */
+void deepum_ring_want_reads(deepum_ring_reader* reader, int wanted);
 
 /* Publishes decided_sequence. Returns 1 if the mover sleeps and its eventfd must be written. */
 int deepum_ring_publish_decided(deepum_ring_reader* reader, uint64_t sequence);

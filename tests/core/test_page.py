@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = "\n".join(
     (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("core.md", "core-reference.md")
 )
-CHOICES = ("policy", "prediction", "eviction_order", "advice", "parameters")
+CHOICES = ("policy", "prediction", "eviction_order", "advice", "writes", "parameters")
 GROUPS = {name.partition(".")[0] for name in default_parameters()}
 SOURCES = "\n".join(
     path.read_text(encoding="utf-8")

@@ -28,6 +28,7 @@ SETTINGS = st.builds(
     block_table_ways=st.just(64),
     launch_queue=st.sampled_from((0, 1024)),
     advice=st.integers(0, 3),
+    writes=st.integers(0, 1),
     invalidation=st.integers(0, 1),
 )
 
@@ -39,6 +40,7 @@ def compare(core_settings: CoreSettings, records: bytes) -> None:
         reference.process(event)
     assert core.take_commands() == reference.commands
     assert core.wants_faults == reference.wants_faults
+    assert core.wants_reads == reference.wants_reads
     assert core.wants_free_memory == reference.wants_free_memory
     devices = reference.devices.in_use()
     withdrawn = sum(device.residency.withdrawn for device in devices)

@@ -65,3 +65,4 @@ class TimedProgram(Program, ABC):
             reference.process(event)
         assert reference.commands == self.commands
         assert reference.wants_faults == self.core.wants_faults
+        assert reference.wants_reads == self.core.wants_reads

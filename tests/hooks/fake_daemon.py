@@ -25,6 +25,7 @@ EVENT_CONSUMED = 128
 DECIDED_SEQUENCE = 136
 DAEMON_SLEEPS = 320
 MOVER_SLEEPS = 324
+WANTS_READS = 348
 
 KINDS = {
     1: "device",
@@ -67,6 +68,7 @@ class Execute:
     written: list[tuple[int, int, int]]
     read: list[tuple[int, int, int]]
     unknown: list[tuple[int, int, int]]
+    declared: list[int]  # places in `unknown`
 
 
 def block_range(word: int) -> tuple[int, int, int]:
@@ -75,9 +77,12 @@ def block_range(word: int) -> tuple[int, int, int]:
 
 
 def execute(event: Event) -> Execute:
-    execution_hash, stream, writes, reads, unknowns = struct.unpack_from("<QIHHH", event.body)
-    ranges = [block_range(word) for word in event.words()[3:]]
-    assert len(ranges) == writes + reads + unknowns
+    execution_hash, stream, *counts = struct.unpack_from("<QIHHHH", event.body)
+    writes, reads, unknowns, marks = counts
+    words = event.words()[3:]
+    assert len(words) == sum(counts)
+    ranges = [block_range(word) for word in words[: writes + reads + unknowns]]
+    bits = sum(word << 64 * i for i, word in enumerate(words[len(words) - marks :]))
     return Execute(
         execution_hash,
         stream,
@@ -86,6 +91,7 @@ def execute(event: Event) -> Execute:
         ranges[:writes],
         ranges[writes : writes + reads],
         ranges[writes + reads :],
+        [place for place in range(bits.bit_length()) if bits >> place & 1],
     )
 
 
@@ -175,6 +181,7 @@ class FakeDaemon:
         path.chmod(0o600)
         self._listener.listen(8)
         self.sessions: list[Session] = []
+        self.wants_reads = False  # of programs that come from now on
         self._threads: list[threading.Thread] = []
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
@@ -210,6 +217,7 @@ class FakeDaemon:
         text = message[24 : 24 + settings_bytes].decode()
         settings = dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
         memory = mmap.mmap(descriptors[0], 0)
+        struct.pack_into("<I", memory, WANTS_READS, self.wants_reads)
         return Session(connection, settings, memory, descriptors[1], descriptors[2])
 
     def events(self) -> list[Event]:

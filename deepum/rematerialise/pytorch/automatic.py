@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
+from deepum.pytorch.steps import Boundaries
 from deepum.rematerialise.choice import Choice, Step
 from deepum.rematerialise.pytorch.card import check_unified, link_ns, memory_bytes
 from deepum.rematerialise.pytorch.limits import SoftLimit
 from deepum.rematerialise.pytorch.memory import existing_tensors
-from deepum.rematerialise.pytorch.steps import Boundaries, Timer
+from deepum.rematerialise.pytorch.steps import Timer
 from deepum.rematerialise.pytorch.tracker import Tracker
 
 

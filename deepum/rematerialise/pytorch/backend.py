@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from deepum.pytorch.arguments import storage_of
 from deepum.rematerialise.errors import RematerialisationError
 from deepum.rematerialise.graph import Content, Operation
 from deepum.rematerialise.pytorch.calls import Call
@@ -17,7 +18,6 @@ from deepum.rematerialise.pytorch.memory import (
     Memory,
     bytes_of,
     give_back,
-    storage_of,
     take_away,
 )
 

@@ -7,23 +7,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from deepum.pytorch.arguments import tensors_in
+
 _AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU) | torch._C.DispatchKeySet(
     torch._C.DispatchKey.AutocastCUDA
 )
-
-
-def tensors_in(value: Any) -> list[Any]:
-    """Tensors of an argument or a result, or of several."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    found: list[Any] = []
-    if isinstance(value, (list, tuple)):
-        for one in value:
-            if isinstance(one, torch.Tensor):
-                found.append(one)
-            elif isinstance(one, (list, tuple)):
-                found += tensors_in(one)
-    return found
 
 
 class View(NamedTuple):

@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
+from deepum.pytorch.arguments import storage_of, storage_or_none, tensors_in
 from deepum.rematerialise.graph import Content
 from deepum.rematerialise.pytorch.calls import (
     NO_MEMORY,
     ZEROS,
     generator_of,
     settings,
-    tensors_in,
     view_of,
 )
-from deepum.rematerialise.pytorch.memory import Home, storage_of
+from deepum.rematerialise.pytorch.memory import Home
 from deepum.rematerialise.pytorch.operators import Operator
 
 _PARAMETER = torch.nn.Parameter
@@ -112,13 +112,6 @@ def _template(value: Any, places: dict[int, int] | None) -> Any:
     if isinstance(value, (list, tuple)):
         return [_template(one, places) for one in value]
     return value
-
-
-def storage_or_none(tensor: Any) -> Any:
-    """None for tensors that have no storage, such as sparse ones, or several shapes in one."""
-    if tensor.is_nested or not torch._C._has_storage(tensor):
-        return None
-    return storage_of(tensor)
 
 
 def is_parameter(tensor: Any) -> bool:

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from deepum.rematerialise.pytorch.calls import tensors_in
-from deepum.rematerialise.pytorch.memory import storage_of
+from deepum.pytorch.arguments import storage_of, tensors_in
 
 _SAMPLES = 3  # of a call's time on a GPU
 _MOST_KNOWN = 100_000  # calls; a program whose sizes never repeat begins anew

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from deepum.errors import UsageError
+from deepum.pytorch.arguments import storage_of
 from deepum.rematerialise.graph import Content
 
 _MESSAGE = (
@@ -28,8 +29,6 @@ _NEEDED = (
     (torch._C, "_has_storage"),
     (torch._C, "_storage_Use_Count"),
 )
-# Without what deepum.rematerialise.pytorch.accessors changes.
-storage_of: Callable[[Any], Any] = torch._C.TensorBase.untyped_storage
 
 
 def check_version() -> None:

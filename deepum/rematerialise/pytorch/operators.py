@@ -1,7 +1,5 @@
-"""What is known of PyTorch's operators, from schemas and tags, and where those say too little.
-
-A schema tells which arguments are changed in place and which results are views; tags tell which
-operators draw random numbers or give other bits each time. The tables below are what neither says.
+"""Which of PyTorch's operators give the same bits when they are run again. Tags tell those that
+draw random numbers or give other bits each time, the tables below what tags do not say.
 """
 
 from __future__ import annotations
@@ -9,6 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+
+from deepum.pytorch.operators import ChangingOperator
 
 # Their arguments' content is not read, only sizes, strides and types.
 _METADATA_ONLY = {
@@ -38,14 +38,6 @@ _OVERWRITING = {
     "cauchy_",
     "geometric_",
     "log_normal_",
-}
-# Running statistics that the schema does not say are changed: by position, where `training` is.
-_RUNNING = {
-    "native_batch_norm": ((3, 4), 5),
-    "cudnn_batch_norm": ((3, 4), 5),
-    "miopen_batch_norm": ((3, 4), 5),
-    "_native_batch_norm_legit": ((3, 4), 5),
-    "_batch_norm_with_update": ((3, 4), None),
 }
 # Atomic additions in any order on a GPU (the list of torch.use_deterministic_algorithms).
 _UNORDERED_ON_GPU = {
@@ -109,77 +101,38 @@ _LEAVES_BYTES = {
 }
 # Those that change what memory a tensor has.
 _MOVES_MEMORY = {"set_", "resize_", "resize_as_", "_resize_output_"}
-# Whose operators are known to be functions of their arguments.
-_KNOWN_LIBRARIES = {"aten", "torchvision"}
 
 
-class Operator:
-    """changed: positions of arguments that are changed in place, and names of those given by name.
-    is_view: its results are views of arguments, no memory is read. is_random: it draws random
-    numbers. may_repeat: run again on the same arguments it gives the same bits. is_composite: it is
-    made of other operators, and comes here whole in inference mode only. leaves_bytes: its results
-    have bytes that it does not write.
+class Operator(ChangingOperator):
+    """is_random: it draws random numbers. may_repeat: run again on the same arguments it gives the
+    same bits. leaves_bytes: its results have bytes that it does not write.
     """
 
     __slots__ = (
-        "changed",
-        "changed_names",
-        "is_composite",
         "is_metadata_only",
         "is_overwriting",
         "is_random",
-        "is_view",
         "leaves_bytes",
         "may_repeat",
         "may_repeat_on_gpu",
         "moves_memory",
-        "name",
-        "running",
     )
 
     def __init__(self, function: Any) -> None:
-        schema = function._schema
-        library, _, name = schema.name.partition("::")
-        self.name = name
-        written = [
-            place
-            for place, argument in enumerate(schema.arguments)
-            if argument.alias_info is not None and argument.alias_info.is_write
-        ]
-        self.changed = tuple(written)
-        self.changed_names = frozenset(schema.arguments[place].name for place in written)
-        self.is_view = not written and any(
-            argument.alias_info is not None for argument in schema.arguments
-        )
+        super().__init__(function)
+        name = self.name
         tags = set(function.tags)
         self.is_random = torch.Tag.nondeterministic_seeded in tags
-        self.is_composite = _has_kernel(function, "CompositeImplicitAutograd") and not any(
-            _has_kernel(function, key) for key in ("CPU", "CUDA")
-        )
         self.is_metadata_only = name in _METADATA_ONLY
         self.is_overwriting = name in _OVERWRITING
         self.leaves_bytes = name in _LEAVES_BYTES
         self.moves_memory = name in _MOVES_MEMORY or torch.Tag.inplace_view in tags
-        self.running = _RUNNING.get(name) if library == "aten" else None
         self.may_repeat = (
-            library in _KNOWN_LIBRARIES
+            self.is_known
             and not self.moves_memory
             and torch.Tag.nondeterministic_bitwise not in tags
         )
         self.may_repeat_on_gpu = self.may_repeat and name not in _UNORDERED_ON_GPU
-
-    def running_statistics(self, args: tuple[Any, ...]) -> tuple[int, ...]:
-        """Positions of running statistics that this call updates and does not use."""
-        if self.running is None:
-            return ()
-        places, training = self.running
-        if training is not None and not args[training]:
-            return ()
-        return places
-
-
-def _has_kernel(function: Any, key: str) -> bool:
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(function.name(), key))
 
 
 class Operators(dict[Any, Operator]):

@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
+from deepum.pytorch.arguments import storage_or_none, tensors_in
 from deepum.rematerialise.engine import Engine
 from deepum.rematerialise.graph import Content, Operation
-from deepum.rematerialise.pytorch.calls import Call, tensors_in
-from deepum.rematerialise.pytorch.invocation import Invocation, storage_or_none
+from deepum.rematerialise.pytorch.calls import Call
+from deepum.rematerialise.pytorch.invocation import Invocation
 from deepum.rematerialise.pytorch.memory import Home, Homes, Memory, bytes_of, copy_of
 
 _DEEPEST = 20_000  # operations from the sources, beyond which a content is kept

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from deepum.errors import UsageError
+from deepum.pytorch.steps import Boundaries
 from deepum.rematerialise.heuristics import named
 from deepum.rematerialise.pytorch.accessors import Accessors
 from deepum.rematerialise.pytorch.automatic import Automatic, ChoiceStatistics
@@ -16,7 +17,6 @@ from deepum.rematerialise.pytorch.compiler import CompilerNotice
 from deepum.rematerialise.pytorch.limits import Limit, StrictLimit
 from deepum.rematerialise.pytorch.memory import check_version, existing_tensors
 from deepum.rematerialise.pytorch.mode import Mode
-from deepum.rematerialise.pytorch.steps import Boundaries
 from deepum.rematerialise.pytorch.tracker import Tracker
 from deepum.sizes import parse_size
 

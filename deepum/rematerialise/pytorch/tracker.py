@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
+from deepum.pytorch.arguments import storage_or_none, tensors_in
 from deepum.rematerialise.engine import BudgetError
 from deepum.rematerialise.graph import Content
 from deepum.rematerialise.pytorch.backend import TensorBackend
-from deepum.rematerialise.pytorch.calls import tensors_in
-from deepum.rematerialise.pytorch.invocation import Invocation, is_parameter, storage_or_none
+from deepum.rematerialise.pytorch.invocation import Invocation, is_parameter
 from deepum.rematerialise.pytorch.limits import Limit
 from deepum.rematerialise.pytorch.measures import CallCost, Measures
 from deepum.rematerialise.pytorch.memory import Home, Homes, Memory

@@ -35,10 +35,17 @@ def _accesses(
 
 def assumed(event: Execute, allocated: Mapping[int, Allocate]) -> Assumed:
     """The work of that launch. `allocated`: what lives, by slot."""
+    declared = set(event.declared)
     accesses = (
         *_accesses(event.written, WRITE, allocated),
         *_accesses(event.read, READ, allocated),
-        *_accesses(event.unknown, READ | WRITE, allocated),
+        *(
+            access
+            for place, where in enumerate(event.unknown)
+            for access in _accesses(
+                (where,), READ if place in declared else READ | WRITE, allocated
+            )
+        ),
     )
     if not event.flags & _COPY:
         return Assumed(work.LAUNCH, event.sequence, accesses=accesses)

@@ -58,7 +58,7 @@ void CopyBack::launched() {
 }
 
 void CopyBack::before(std::span<const Access> accesses) {
-  if (read_mostly_blocks_ == 0) {
+  if (!duplicates() && read_mostly_blocks_ == 0) {
     return;
   }
   for (const Access& access : accesses) {
@@ -68,7 +68,8 @@ void CopyBack::before(std::span<const Access> accesses) {
     const std::span<UmBlock> blocks = memory_.blocks(access.span);
     statistics_.operations += 2 * blocks.size();
     MoveId copy = 0;
-    for (const UmBlock& block : blocks) {
+    for (UmBlock& block : blocks) {
+      block.host_copy.written = now_.launch;
       copy = block.host_copy.read_mostly ? std::max(copy, write_back_to_come(block)) : copy;
     }
     commands_.fence(blocks.front().key.device, DEEPUM_COMMAND_COLLAPSE, copy,
@@ -130,7 +131,9 @@ void CopyBack::before_entry(UmBlock& block, const SpanUse& use) {
   }
   const bool waits = commands_.direction_of(block.moves.in) == DEEPUM_DIRECTION_COLLAPSE ||
                      commands_.direction_of(block.moves.out) == DEEPUM_DIRECTION_COPY;
-  if (!block.host_copy.read_mostly && !waits && reads_content &&
+  // Two arguments may share a block, of which one is written.
+  const bool written_now = block.host_copy.written == now_.launch;
+  if (!block.host_copy.read_mostly && !waits && reads_content && !written_now &&
       (settled || (use.leaves && lived > 0)) && may_duplicate(block)) {
     commands_.move(DEEPUM_COMMAND_ADVISE, block, {0, 0, std::max(block.moves.in, block.moves.out)},
                    DEEPUM_MEM_ADVISE_SET_READ_MOSTLY, -1);

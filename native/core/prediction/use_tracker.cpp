@@ -41,6 +41,9 @@ void UseTracker::learn(std::span<Access> accesses, Execution& execution, const L
       use.leaves = run->leaves();
       run->now = use.now;
     }
+    if (reads_are_declared_ && use.now == Use::kUnknown) {
+      use.now = Use::kWrites;
+    }
     BlockUser before;
     for (const UmBlock& block : blocks) {
       if (block.uses.last != now_.launch && block.uses.user != before &&

@@ -27,12 +27,14 @@ class WriteListener {
 
 class UseTracker final : public ContentListener {
  public:
-  UseTracker(const Clock& now, deepum_core_statistics& statistics, ExecutionTable& executions,
-             AddressSpace& memory, WriteListener& listener)
+  UseTracker(const deepum_core_settings& settings, const Clock& now,
+             deepum_core_statistics& statistics, ExecutionTable& executions, AddressSpace& memory,
+             WriteListener& listener)
       : now_(now),
         statistics_(statistics),
         executions_(executions),
         memory_(memory),
+        reads_are_declared_(settings.writes == DEEPUM_WRITES_BY_OPERATORS),
         listener_(listener) {}
 
   // Of the launch at hand: the uses of its accesses are completed by what was learned.
@@ -60,6 +62,7 @@ class UseTracker final : public ContentListener {
   deepum_core_statistics& statistics_;
   ExecutionTable& executions_;
   AddressSpace& memory_;
+  const bool reads_are_declared_;  // so that what was never declared may be written
   WriteListener& listener_;
   std::vector<std::uint32_t> places_;  // of the accesses at hand in the execution's block table
   bool representative_ = true;

@@ -13,7 +13,7 @@ constexpr std::size_t kMostTrialsOfStream = 1u << 14;  // of a stream
 
 void UseTrials::begin(const UmBlock& block, const BlockUser& user, std::uint32_t stream,
                       bool unknown) {
-  if (!observed_) {
+  if (!observed_ || !by_faults_) {
     return;
   }
   latest_unknown_ = unknown ? now_.launch : latest_unknown_;

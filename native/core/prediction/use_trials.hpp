@@ -18,9 +18,13 @@ namespace deepum::core {
 
 class UseTrials {
  public:
-  UseTrials(const Clock& now, deepum_core_statistics& statistics, ExecutionTable& executions,
-            AddressSpace& memory)
-      : now_(now), statistics_(statistics), executions_(executions), memory_(memory) {}
+  UseTrials(const deepum_core_settings& settings, const Clock& now,
+            deepum_core_statistics& statistics, ExecutionTable& executions, AddressSpace& memory)
+      : now_(now),
+        statistics_(statistics),
+        executions_(executions),
+        memory_(memory),
+        by_faults_(settings.writes == DEEPUM_WRITES_BY_FAULTS) {}
 
   // The launch at hand, on that stream, uses a clean block. `unknown`: it is not known whether it
   // writes it.
@@ -32,7 +36,7 @@ class UseTrials {
   // Faults may have been lost, so that no launch is known to read for want of one.
   void forget();
 
-  // PROGRESS events come: faults are observed.
+  // PROGRESS events come: faults are observed, or times of launches alone.
   bool observed() const { return observed_; }
   // No launch behind that event had begun, on any stream.
   EventSequence begun() const { return begun_; }
@@ -62,6 +66,7 @@ class UseTrials {
   deepum_core_statistics& statistics_;
   ExecutionTable& executions_;
   AddressSpace& memory_;
+  const bool by_faults_;
   std::array<Stream, DEEPUM_MAX_STREAMS> streams_;
   EventSequence begun_ = 0;
   LaunchIndex latest_unknown_ = 0;

@@ -43,7 +43,7 @@ from reference.prediction.launch_chain import (
     TablePredictor,
 )
 from reference.prediction.use_tracker import STREAMS, UseTracker, UseTrials
-from reference.settings import CORRELATION, DUPLICATE, HISTORY, by_next_use
+from reference.settings import BY_OPERATORS, CORRELATION, DUPLICATE, HISTORY, by_next_use
 
 SHAKEN = 16  # neighbours on each side of a fault
 MOST_PREFETCH_DEGREE = 1 << 20  # launches
@@ -71,7 +71,7 @@ class Reference(ContentListener):
         self.iterations = IterationMeter(now)
         self.detector = IterationDetector()
         self.learning = LearningMonitor(now)
-        self.trials = UseTrials(now, memory)
+        self.trials = UseTrials(settings, now, memory)
 
         self.growth = growth = GrowthForecast(now, devices, chain, self.history)
         self.departures = departures = Departures(
@@ -93,7 +93,9 @@ class Reference(ContentListener):
         self.copy_back = copy_back = CopyBack(
             settings, now, commands, memory, devices, self.iterations, self.trials
         )
-        self.uses = UseTracker(now, memory, lambda block: copy_back.judge(block, left=False))
+        self.uses = UseTracker(
+            settings, now, memory, lambda block: copy_back.judge(block, left=False)
+        )
         self.host_residents = HostResidents(settings, now, commands, memory, devices, copy_back)
         self.host_groups = HostGroups(
             settings, now, memory, devices, departures, copy_back, self.host_residents
@@ -125,6 +127,12 @@ class Reference(ContentListener):
         )
         timing = self.copy_back.pace.under_way() or self.host_groups.trial.under_way()
         return trying or self.learning.lost_blocks_lately() or timing or self.learning.learning()
+
+    @property
+    def wants_reads(self) -> bool:
+        declared = self.settings.writes == BY_OPERATORS and bool(self.settings.advice & DUPLICATE)
+        short = any(device.residency.under_pressure() for device in self.devices.in_use())
+        return declared and short and self.learning.learning()
 
     def process(self, event: events.Event) -> None:
         self.now.event = event.sequence
@@ -188,7 +196,10 @@ class Reference(ContentListener):
         uses = (
             [Use.WRITES] * len(event.written)
             + [Use.READS] * len(event.read)
-            + [Use.UNKNOWN] * len(event.unknown)
+            + [
+                Use.READS if place in event.declared else Use.UNKNOWN
+                for place in range(len(event.unknown))
+            ]
         )
         for r, use in zip(event.ranges, uses, strict=True):
             allocation = self.memory.resolve(r)

@@ -161,6 +161,7 @@ class CopyBack(ContentListener, TransferRule):
             and not block.read_mostly
             and not waits
             and reads_content
+            and block.written_at != now.launch
             and self.may_duplicate(block)
         ):
             self.commands.move(
@@ -170,6 +171,10 @@ class CopyBack(ContentListener, TransferRule):
         if block.read_mostly and block.populated:
             self.devices.of(block).mark(block, clean=True)
             block.valid_since = now.event
+
+    def read_mostly_anywhere(self) -> bool:
+        allocations = self.memory.allocations.values()
+        return any(block.read_mostly for one in allocations for block in one.blocks)
 
     def exit(self, block: UmBlock) -> Exit | None:
         return Exit.DROP if block.clean else None
@@ -201,9 +206,12 @@ class CopyBack(ContentListener, TransferRule):
 
     def before(self, accesses: list[Access]) -> None:
         """The launch at hand is about to write."""
+        noted = self.duplicates() or self.read_mostly_anywhere()
         for access in accesses:
-            if access.use is Use.WRITES:
+            if access.use is Use.WRITES and noted:
                 blocks = self.memory.blocks(access.span)
+                for block in blocks:
+                    block.written_at = self.now.launch
                 self.await_write_backs(blocks)
                 for block in blocks:
                     if block.read_mostly:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 from deepum._core import lib
 
-from deepum.core import Progress
+from deepum.core import CoreSettings, Progress
 from reference.clock import Clock
 from reference.memory.address_space import AddressSpace, ContentListener
 from reference.memory.um_block import FIRST, INNER, LAST, Access, NextUse, Run, RunUse, UmBlock, Use
 from reference.prediction.execution_table import Execution
 from reference.prediction.launch_chain import LaunchChain
+from reference.settings import BY_OPERATORS
 
 MOST_TRIALS = 1 << 14  # of a stream
 STREAMS = lib.DEEPUM_MAX_STREAMS
@@ -31,9 +32,10 @@ class Trial:
 
 
 class UseTrials:
-    def __init__(self, now: Clock, memory: AddressSpace) -> None:
+    def __init__(self, settings: CoreSettings, now: Clock, memory: AddressSpace) -> None:
         self.now, self.memory = now, memory
-        self.observed = False  # faults are told
+        self.by_faults = settings.writes != BY_OPERATORS
+        self.observed = False  # faults are told, or times of launches alone
         self.completed = [0] * STREAMS
         # Completed at the look before: their faults have been reported.
         self.reported = [0] * STREAMS
@@ -43,7 +45,7 @@ class UseTrials:
         self.latest_unknown = 0  # launch of which it was not known whether it writes a clean block
 
     def begin(self, block: UmBlock, use: RunUse, stream: int, unknown: bool) -> None:
-        if not self.observed:
+        if not self.observed or not self.by_faults:
             return
         if unknown:
             self.latest_unknown = self.now.launch
@@ -87,8 +89,16 @@ class UseTrials:
 
 
 class UseTracker(ContentListener):
-    def __init__(self, now: Clock, memory: AddressSpace, wasted: Callable[[UmBlock], None]) -> None:
+    def __init__(
+        self,
+        settings: CoreSettings,
+        now: Clock,
+        memory: AddressSpace,
+        wasted: Callable[[UmBlock], None],
+    ) -> None:
         self.now, self.memory = now, memory
+        # What was never declared to be read may be written.
+        self.reads_are_declared = settings.writes == BY_OPERATORS
         # Hears of blocks that were written back ahead of need and are written again before they
         # left.
         self.wasted = wasted
@@ -104,6 +114,8 @@ class UseTracker(ContentListener):
             if run_use is not None:
                 run_use.now = access.use = run_use.now if access.use is Use.UNKNOWN else access.use
                 access.leaves = run_use.leaves()
+            if self.reads_are_declared and access.use is Use.UNKNOWN:
+                access.use = Use.WRITES
             access.creates = self.memory.middle(access.span).user is None
             blocks = list(enumerate(self.memory.blocks(access.span)))
             last = len(blocks) - 1

@@ -1,6 +1,8 @@
-"""Read by Python when it starts (`deepum run --remat` puts this folder on PYTHONPATH): the program
-runs under `deepum.remat` from its import of PyTorch on. Nothing else changes: another sitecustomize
-is read as ever, and deepum comes from the folder that this file is in, whatever is installed.
+"""Read by Python when it starts (`deepum run` puts this folder on PYTHONPATH where something of
+deepum's is to be inside the program): from its import of PyTorch on the program runs under
+`deepum.remat` (`--remat`), or its operators declare what they only read (`--tune
+writes=operators`). Nothing else changes: another sitecustomize is read as ever, and deepum comes
+from the folder that this file is in, whatever is installed.
 """
 
 from __future__ import annotations
@@ -16,7 +18,12 @@ from types import ModuleType
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_PACKAGE = os.path.dirname(os.path.dirname(_HERE))
+_PACKAGE = os.path.dirname(_HERE)
+# By variable of the environment, and the value that asks for it (None: any).
+_BEGINNINGS = (
+    ("DEEPUM_REMAT", None, "deepum.rematerialise.pytorch.whole_program"),
+    ("DEEPUM_WRITES", "operators", "deepum.declarations.whole_program"),
+)
 
 
 class _AndThen(importlib.abc.Loader):
@@ -59,7 +66,17 @@ def _begin() -> None:
         module = importlib.util.module_from_spec(spec)
         sys.modules["deepum"] = module
         spec.loader.exec_module(module)
-    importlib.import_module("deepum.rematerialise.pytorch.whole_program").begin()
+    for name in _wanted():
+        importlib.import_module(name).begin()
+
+
+def _wanted() -> list[str]:
+    given = os.environ.get
+    return [
+        module
+        for variable, value, module in _BEGINNINGS
+        if (given(variable) if value is None else given(variable) == value)
+    ]
 
 
 def _go_on() -> None:
@@ -77,5 +94,5 @@ def _go_on() -> None:
 
 
 _go_on()
-if os.environ.get("DEEPUM_REMAT"):
+if _wanted():
     sys.meta_path.insert(0, _Watch())
