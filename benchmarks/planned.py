@@ -101,18 +101,20 @@ def table(kept: dict[str, Any]) -> str:
 
 
 def _of(name: str, points: dict[str, Any]) -> str:
-    columns = [f"{name}: of the bound", "bound, ms", *(f"`{policy}`" for policy in STEPS)]
+    """Of the policies that each of these points was measured under."""
+    policies = [one for one in STEPS if all(one in p["policies"] for p in points.values())]
+    columns = [f"{name}: of the bound", "bound, ms", *(f"`{policy}`" for policy in policies)]
     columns.append("longest step of `planned`, of the step without")
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for point, one in points.items():
         bound, found = one["bound_ms"], one["policies"]
         cells = [f"`{point}`", f"{bound:.0f}"]
-        cells += [f"{found[policy]['ms'] / bound:.3f}" for policy in STEPS]
+        cells += [f"{found[policy]['ms'] / bound:.3f}" for policy in policies]
         cells.append(f"{found['planned']['longest_ms'] / found['deepum']['ms']:.2f}")
         lines.append("| " + " | ".join(cells) + " |")
     means = [
         geometric_mean(one["policies"][policy]["ms"] / one["bound_ms"] for one in points.values())
-        for policy in STEPS
+        for policy in policies
     ]
     worst = max(
         one["policies"]["planned"]["longest_ms"] / one["policies"]["deepum"]["ms"]
