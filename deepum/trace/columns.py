@@ -70,6 +70,7 @@ def event_table(trace: Trace) -> Any:
     fields += [(name, arrow.int32()) for name in _SIGNED]
     fields += [(name, arrow.uint32()) for name in _SMALL]
     fields += [(name, arrow.list_(run)) for name in _RANGES] + [("range", run)]
+    fields += [("declared", arrow.list_(arrow.uint32()))]  # places in `unknown`
     rows = (_event_row(event) for event in events(trace.events))
     return _table(arrow, fields, rows, {"workload": trace.name})
 
