@@ -42,7 +42,9 @@ def everything() -> Trace:
     writer.allocate(0, 4, name=most, generation=(1 << 32) - 1, flags=1)
     writer.block(True, 0, 0, MIB, MIB, 2 * MIB, generation=(1 << 32) - 1)
     far = BlockRange((1 << 20) - 1, (1 << 24) - 1, (1 << 20) - 1)
-    writer.execute(most, [far], 62, [BlockRange(0, 0, 1), far], [BlockRange(1, 2, 3)], flags=8, declared=[0])
+    writer.execute(
+        most, [far], 62, [BlockRange(0, 0, 1), far], [BlockRange(1, 2, 3)], flags=8, declared=[0]
+    )
     writer.execute(0, [])
     writer.fault(far, most)
     writer.program_prefetch(BlockRange(0, 1, 2), -1)
