@@ -102,16 +102,9 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
             "encoding": {"x": x, "y": y, "color": charts.colour(order)},
         },
         {
-            "mark": {"type": "text", "align": "right", "dx": -5},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "text": {"field": "text", "type": "nominal"},
-                "color": {
-                    "condition": {"test": "datum.policy === 'unlimited'", "value": "black"},
-                    "value": "white",
-                },
-            },
+            # Behind the bar, which may be too short for it.
+            "mark": {"type": "text", "align": "left", "dx": 5},
+            "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
         },
     ]
     if any("missing" in row for row in rows):
