@@ -288,9 +288,10 @@ def test_a_step_captured_whole_runs_where_it_fits_and_where_it_does_not(
 def test_out_of_lock_step_a_graph_waits_at_its_gate_for_what_it_needs(
     driver: Run, program: str
 ) -> None:
-    """How late decisions are depends on the machine; without gates hardly any would be in time."""
+    """How late decisions are depends on the machine: with gates 0.44 to 1 is in time there, without
+    them 0.02 to 0.06.
+    """
     ran = driver([*SMALL, "--no-sync"], HEAD + program)
     assert ran.told["bytes_evicted"] > 4 * 200 << 20
-    assert ran.told["prefetch_coverage"] > 0.5
     without = driver([*SMALL, "--no-sync", "--tune", "gates=0"], HEAD + program)
-    assert without.told["prefetch_coverage"] < 0.3
+    assert without.told["prefetch_coverage"] < 0.2 < ran.told["prefetch_coverage"]
