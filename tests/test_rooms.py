@@ -42,7 +42,7 @@ RUNTIME = {
     "callbacks": {"inside"},
     "launcher": {"deepum", "configuration", "daemon", "statistics"},
     "doctor": {"deepum", "launcher"},
-    "pytorch": set[str](),
+    "pytorch": {"deepum"},
     "rematerialise": {"deepum", "pytorch"},
     "declarations": {"deepum", "pytorch"},
 }

@@ -10,8 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from deepum.declarations.reads import ReadingOperator, Reads, only_read
 from deepum.declarations.shim import Shim
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+from deepum.pytorch.arguments import are_plain
 
 
 class Operators(dict[Any, ReadingOperator]):
@@ -55,9 +54,8 @@ class DeclaringMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if self.is_idle or not isinstance(function, torch._ops.OpOverload):
             return function(*args, **kwargs)
-        for one in types:
-            if one not in _PLAIN:
-                return NotImplemented  # the operators that the subclass is made of come here again
+        if not are_plain(types):
+            return NotImplemented
         try:
             operator = self._operators[function]
             is_whole = operator.is_composite

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from deepum.declarations.messages import inform, warn
 from deepum.declarations.mode import DeclaringMode
 from deepum.declarations.reads import Reads, only_read
-from deepum.declarations.saying import inform, warn
 from deepum.declarations.shim import Shim
+from deepum.pytorch import version
 from deepum.pytorch.steps import Boundaries
 
 _NEEDED = (
@@ -27,10 +28,8 @@ _NEEDED = (
 
 
 def check_version() -> None:
-    """Raises NotImplementedError where PyTorch lacks what it takes."""
-    for owner, name in _NEEDED:
-        if not hasattr(owner, name):
-            raise NotImplementedError(f"PyTorch {torch.__version__} has no {name}")
+    """Raises UsageError where PyTorch lacks what it takes."""
+    version.check(_NEEDED, "declarations need")
 
 
 class Declarations:
@@ -43,12 +42,11 @@ class Declarations:
         self._reads = reads
         self._boundaries = Boundaries(self.end_step)
         self._mode_of = threading.local()
-        self._compile: Any = None
         self._is_out = False  # for good
 
     def install(self) -> None:
         """From the next end of a step on."""
-        self._compile = original = torch.compile
+        original = torch.compile
 
         @functools.wraps(original)
         def compile_without(*args: Any, **kwargs: Any) -> Any:

@@ -4,7 +4,7 @@ writes=operators`).
 
 from __future__ import annotations
 
-from deepum.declarations.saying import warn
+from deepum.declarations.messages import warn
 
 
 def begin() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 # Without what deepum.rematerialise.pytorch.accessors changes.
 storage_of: Callable[[Any], Any] = torch._C.TensorBase.untyped_storage
 
@@ -30,3 +31,10 @@ def storage_or_none(tensor: Any) -> Any:
     if tensor.is_nested or not torch._C._has_storage(tensor):
         return None
     return storage_of(tensor)
+
+
+def are_plain(types: Iterable[Any]) -> bool:
+    """Whether classes of arguments are PyTorch's own. An operator of others is left to them: those
+    that it is made of come to a dispatch mode by themselves.
+    """
+    return all(one in _PLAIN for one in types)

@@ -30,7 +30,6 @@ _LOOK_AHEAD = {
 _DECLARED = {
     "advice": lib.DEEPUM_ADVISE_ALL,
     "writes": lib.DEEPUM_WRITES_BY_OPERATORS,
-    "invalidation": 1,
 }
 _EMPTY_CACHE_EVERY = 1000  # launches: "periodically" is all that DeepUM's evaluation says of it [?]
 

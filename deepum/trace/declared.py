@@ -1,5 +1,7 @@
-"""A trace's events as they are where PyTorch's operators declare what their launches only read
-(docs/declared-reads.md): of each launch the ranges that no access of it writes are read ranges.
+"""A trace's events where PyTorch's operators declare what their launches only read
+(docs/declared-reads.md): of each launch the ranges that no access of it writes are read ranges. The
+shim leaves them among the unknown ones and marks them, which is the same to the core, but for the
+order of a launch's ranges.
 """
 
 from __future__ import annotations

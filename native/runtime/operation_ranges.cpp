@@ -14,49 +14,49 @@ namespace {
 
 constexpr const char* kVariable = "NVTX_INJECTION64_PATH";
 
-enum class Way : std::uint32_t { kToGpu = 1, kToHost = 2, kNoCopy = 3 };
+enum class Direction : std::uint32_t { kToGpu = 1, kToHost = 2, kNoCopy = 3 };
 
-struct WayLooks {
-  Way way;
+struct Category {
+  Direction direction;
   const char* name;
   std::uint32_t argb;
 };
 
-constexpr WayLooks kWays[] = {{Way::kToGpu, "to the GPU", 0xff4c78a8},
-                              {Way::kToHost, "to the host", 0xfff58518},
-                              {Way::kNoCopy, "no copy", 0xff9d9d9d}};
+constexpr Category kCategories[] = {{Direction::kToGpu, "to the GPU", 0xff4c78a8},
+                                    {Direction::kToHost, "to the host", 0xfff58518},
+                                    {Direction::kNoCopy, "no copy", 0xff9d9d9d}};
 
 struct Kind {
   const char* name;
-  Way way;
+  Direction direction;
 };
 
 constexpr Kind kind_of(const deepum_command& command) noexcept {
   switch (command.kind) {
     case DEEPUM_COMMAND_PREFETCH:
-      return {"prefetch", Way::kToGpu};
+      return {"prefetch", Direction::kToGpu};
     case DEEPUM_COMMAND_EVICT:
-      return {"evict", Way::kToHost};
+      return {"evict", Direction::kToHost};
     case DEEPUM_COMMAND_COPY_OUT:
-      return {"copy out", Way::kToHost};
+      return {"copy out", Direction::kToHost};
     case DEEPUM_COMMAND_DISCARD:
-      return {"discard", Way::kNoCopy};
+      return {"discard", Direction::kNoCopy};
     case DEEPUM_COMMAND_DROP:
-      return {"drop", Way::kNoCopy};
+      return {"drop", Direction::kNoCopy};
     case DEEPUM_COMMAND_COLLAPSE:
-      return {"collapse", Way::kNoCopy};
+      return {"collapse", Direction::kNoCopy};
     case DEEPUM_COMMAND_POPULATE:
-      return {"populate", Way::kNoCopy};
+      return {"populate", Direction::kNoCopy};
     default:
-      return {"advise", Way::kNoCopy};
+      return {"advise", Direction::kNoCopy};
   }
 }
 
 }  // namespace
 
 OperationRanges::OperationRanges(nvtxDomainRegistration_st* domain) noexcept : domain_(domain) {
-  for (const WayLooks& looks : kWays) {
-    nvtxDomainNameCategoryA(domain_, static_cast<std::uint32_t>(looks.way), looks.name);
+  for (const Category& category : kCategories) {
+    nvtxDomainNameCategoryA(domain_, static_cast<std::uint32_t>(category.direction), category.name);
   }
 }
 
@@ -82,7 +82,7 @@ const OperationRanges* OperationRanges::instance() noexcept {
 void OperationRanges::begin(const deepum_command& first, std::size_t commands,
                             std::span<const mover::Range> ranges) const noexcept {
   const Kind kind = kind_of(first);
-  const WayLooks& looks = kWays[static_cast<std::uint32_t>(kind.way) - 1];
+  const Category& category = kCategories[static_cast<std::uint32_t>(kind.direction) - 1];
   char message[96];
   const int length = std::snprintf(message, sizeof message, "%s, decided at event %llu", kind.name,
                                    static_cast<unsigned long long>(first.cause));
@@ -93,9 +93,9 @@ void OperationRanges::begin(const deepum_command& first, std::size_t commands,
   nvtxEventAttributes_t event{};
   event.version = NVTX_VERSION;
   event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
-  event.category = static_cast<std::uint32_t>(looks.way);
+  event.category = static_cast<std::uint32_t>(category.direction);
   event.colorType = NVTX_COLOR_ARGB;
-  event.color = looks.argb;
+  event.color = category.argb;
   event.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
   for (const mover::Range& range : ranges) {
     event.payload.ullValue += range.bytes;

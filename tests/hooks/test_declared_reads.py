@@ -25,6 +25,16 @@ def declare(*ranges):
     kept = (c.c_uint64 * max(1, len(flat)))(*flat)
     declare_reads(kept, len(ranges))
 
+report = c.CDLL(None)._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
+report.argtypes = [c.c_void_p, c.c_int64, c.c_size_t, c.c_size_t, c.c_int16]
+
+# Blocks of PyTorch's allocator beside one another: their begins and ends.
+def report_blocks(segment, count, size):
+    blocks = [(segment + i * size, segment + (i + 1) * size) for i in range(count)]
+    for i, (begin, _) in enumerate(blocks):
+        report(begin, size, size * (i + 1), size * count, 1)
+    return blocks
+
 start()
 a, b = alloc(5 * MiB), alloc(9 * MiB)
 of_a, of_b = (a, a + 5 * MiB), (b, b + 9 * MiB)
@@ -86,12 +96,7 @@ def test_of_neighbours_that_are_one_range_all_have_to_be_declared(
 ) -> None:
     """PyTorch's blocks beside one another are one range of UM blocks."""
     launches = told("""
-report = c.CDLL(None)._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
-report.argtypes = [c.c_void_p, c.c_int64, c.c_size_t, c.c_size_t, c.c_int16]
-segment = alloc(12 * MiB)
-for i in range(3):
-    report(segment + 4 * i * MiB, 4 * MiB, 4 * MiB * (i + 1), 12 * MiB, 1)
-first, second = ((segment + 4 * i * MiB, segment + 4 * i * MiB + 4 * MiB) for i in range(2))
+first, second, _ = report_blocks(alloc(12 * MiB), 3, 4 * MiB)
 declare(first); launch(k, first[0], second[0])
 declare(first, second); launch(k, first[0], second[0])
 """)
@@ -103,12 +108,7 @@ def test_what_is_written_at_the_edge_of_one_range_of_several(
     told: Callable[[str], list[Execute]],
 ) -> None:
     launches = told("""
-report = c.CDLL(None)._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
-report.argtypes = [c.c_void_p, c.c_int64, c.c_size_t, c.c_size_t, c.c_int16]
-segment = alloc(6 * MiB)
-blocks = [(segment + 2 * i * MiB, segment + 2 * (i + 1) * MiB) for i in range(3)]
-for i, (begin, end) in enumerate(blocks):
-    report(begin, end - begin, 2 * MiB * (i + 1), 6 * MiB, 1)
+blocks = report_blocks(alloc(6 * MiB), 3, 2 * MiB)
 k = function("k:8,8,8")
 declare(*blocks); launch(k, *(begin for begin, _ in blocks))
 for i in range(3):
@@ -124,12 +124,8 @@ def test_neighbours_that_share_a_block(
 ) -> None:
     """Only what has a block of its own can be only read while its neighbour is written."""
     (launch,) = told(f"""
-report = c.CDLL(None)._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
-report.argtypes = [c.c_void_p, c.c_int64, c.c_size_t, c.c_size_t, c.c_int16]
 segment, middle = alloc(40 * MiB), alloc(2 * MiB)
-blocks = [(segment, segment + {size} * MiB), (segment + {size} * MiB, segment + 2 * {size} * MiB)]
-for i, (begin, end) in enumerate(blocks):
-    report(begin, end - begin, {size} * MiB * (i + 1), 40 * MiB, 1)
+blocks = report_blocks(segment, 2, {size} * MiB)
 declare(blocks[0]); launch(function("k:8,8,8"), blocks[0][0], middle, blocks[1][0])
 """)
     shared = {3: [(2, 0, 2), (3, 0, 1), (2, 1, 2)], 5: [(2, 0, 3), (3, 0, 1), (2, 2, 3)]}[size]

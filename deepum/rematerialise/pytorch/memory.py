@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from deepum.errors import UsageError
+from deepum.pytorch import version
 from deepum.pytorch.arguments import storage_of
 from deepum.rematerialise.graph import Content
 
@@ -33,12 +33,7 @@ _NEEDED = (
 
 def check_version() -> None:
     """Raises UsageError where PyTorch lacks what it takes to move memory between storages."""
-    for owner, name in _NEEDED:
-        if not hasattr(owner, name):
-            raise UsageError(
-                f"PyTorch {torch.__version__}: has no {name}, which deepum.remat needs; "
-                "install PyTorch 2.12 or later"
-            )
+    version.check(_NEEDED, "deepum.remat needs")
 
 
 def existing_tensors() -> list[Any]:

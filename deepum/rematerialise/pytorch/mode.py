@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from deepum.pytorch.arguments import are_plain
 from deepum.rematerialise.pytorch.tracker import Tracker
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 class Mode(TorchDispatchMode):
@@ -29,9 +27,8 @@ class Mode(TorchDispatchMode):
     ) -> Any:
         if self._tracker.is_idle:
             return function(*args, **(kwargs or {}))
-        for one in types:
-            if one not in _PLAIN:
-                return NotImplemented  # the operators that the subclass is made of come here again
+        if not are_plain(types):
+            return NotImplemented
         if self._tracker.is_composite(function):
             with self:
                 return function.decompose(*args, **(kwargs or {}))
