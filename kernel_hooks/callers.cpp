@@ -12,7 +12,7 @@
 
 #include "forkable_mutex.hpp"
 #include "immortal.hpp"
-#include "session.hpp"
+#include "shim_settings.hpp"
 
 namespace deepum::hooks {
 namespace {

@@ -1,5 +1,6 @@
 // Contexts: which device this thread's calls are for, and what ends with a context.
 #include "devices.hpp"
+#include "discard_order.hpp"
 #include "functions.hpp"
 #include "memory.hpp"
 #include "real_driver.hpp"

@@ -12,6 +12,7 @@
 #include "records.h"
 #include "say.hpp"
 #include "session.hpp"
+#include "shim_settings.hpp"
 
 namespace deepum::hooks {
 namespace {

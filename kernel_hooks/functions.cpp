@@ -9,8 +9,8 @@
 #include "forkable_mutex.hpp"
 #include "hash.hpp"
 #include "immortal.hpp"
+#include "launches.hpp"
 #include "real_driver.hpp"
-#include "session.hpp"
 #include "sparse_kernels.hpp"
 
 namespace deepum::hooks {

@@ -7,7 +7,7 @@
 
 #include "devices.hpp"
 #include "say.hpp"
-#include "session.hpp"
+#include "shim_settings.hpp"
 
 namespace deepum::hooks {
 namespace {

@@ -1,9 +1,11 @@
 // Kernel and graph launches: the event first, then the call itself. Nothing here allocates,
 // synchronises or asks the driver, but for the first sight of a function.
 #include "captures.hpp"
+#include "discard_order.hpp"
 #include "execution.hpp"
 #include "functions.hpp"
 #include "graphs.hpp"
+#include "launches.hpp"
 #include "real_driver.hpp"
 #include "session.hpp"
 #include "streams.hpp"

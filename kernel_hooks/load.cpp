@@ -12,6 +12,7 @@
 #include "real_driver.hpp"
 #include "session.hpp"
 #include "sharing.hpp"
+#include "shim_settings.hpp"
 #include "streams.hpp"
 
 namespace deepum::hooks {

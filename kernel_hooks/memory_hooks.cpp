@@ -12,12 +12,14 @@
 #include "driver.hpp"
 #include "forkable_mutex.hpp"
 #include "immortal.hpp"
+#include "launches.hpp"
 #include "memory.hpp"
 #include "observed_faults.hpp"
 #include "pending_frees.hpp"
 #include "real_driver.hpp"
 #include "say.hpp"
 #include "session.hpp"
+#include "shim_settings.hpp"
 #include "streams.hpp"
 
 namespace deepum::hooks {

@@ -24,6 +24,7 @@
 #include "records.h"
 #include "relaxed.hpp"
 #include "session.hpp"
+#include "shim_settings.hpp"
 #include "stream_markers.hpp"
 #include "threads.hpp"
 

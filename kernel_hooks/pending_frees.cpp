@@ -10,9 +10,9 @@
 #include "driver.hpp"
 #include "forkable_mutex.hpp"
 #include "immortal.hpp"
+#include "launches.hpp"
 #include "memory.hpp"
 #include "real_driver.hpp"
-#include "session.hpp"
 
 namespace deepum::hooks {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "session.hpp"
+#include "shim_settings.hpp"
 
 namespace deepum::hooks {
 

@@ -3,10 +3,10 @@
 
 #include "captures.hpp"
 #include "devices.hpp"
+#include "discard_order.hpp"
 #include "memory.hpp"
 #include "real_driver.hpp"
 #include "records.h"
-#include "session.hpp"
 #include "streams.hpp"
 #include "waits.hpp"
 

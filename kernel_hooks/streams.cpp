@@ -14,6 +14,7 @@
 #include "ended_work.hpp"
 #include "forkable_mutex.hpp"
 #include "immortal.hpp"
+#include "launches.hpp"
 #include "real_driver.hpp"
 #include "records.h"
 #include "session.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "execution.hpp"
+#include "launches.hpp"
 #include "real_driver.hpp"
 #include "session.hpp"
 #include "streams.hpp"

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "driver.hpp"
+#include "launches.hpp"
 #include "memory.hpp"
 #include "memory_watch.hpp"
 #include "observed_faults.hpp"

@@ -4,7 +4,7 @@
 mover do, are set by its `--tune`. `VARIABLES` have an environment variable alone. `VARIED_BY_TESTS`
 are constants but for tests, which set them by their variables. docs/configuration.md is checked
 against this file by a test. The shim reads those of readers "shim" itself
-(native/runtime/session.hpp), the daemon gets all of them as text in the hello.
+(native/runtime/shim_settings.cpp), the daemon gets all of them as text in the hello.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 
 #include "allocation_book.hpp"
 #include "allocations.hpp"
+#include "discard_order.hpp"
 #include "discards.hpp"
-#include "session.hpp"
+#include "launches.hpp"
 
 namespace deepum::runtime {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "allocation_book.hpp"
 #include "allocation_table.hpp"
+#include "discard_order.hpp"
 #include "discards.hpp"
-#include "session.hpp"
 
 namespace deepum::runtime {
 namespace {

@@ -5,6 +5,7 @@
 #include "event_handles.hpp"
 #include "message.hpp"
 #include "move_calls.hpp"
+#include "session.hpp"
 
 namespace deepum::runtime {
 

@@ -21,7 +21,7 @@
 #include "mover_backend.hpp"
 #include "operation_ranges.hpp"
 #include "records.h"
-#include "session.hpp"
+#include "shim_settings.hpp"
 
 namespace deepum::runtime {
 

@@ -7,6 +7,7 @@
 #include "memory_watch.hpp"
 #include "reading_limits.hpp"
 #include "relaxed.hpp"
+#include "session.hpp"
 
 namespace deepum::runtime {
 

@@ -1,5 +1,6 @@
 // The session that this process has with the daemon: what is shared with it, and the program's side
-// of it. One at most lives at a time; session.hpp is what the hooks see.
+// of it. One at most lives at a time; session.hpp, launches.hpp and discard_order.hpp are what the
+// hooks see.
 #pragma once
 
 #include <atomic>
@@ -14,8 +15,8 @@
 #include "mover.hpp"
 #include "progress.hpp"
 #include "records.h"
-#include "session.hpp"
 #include "shared_memory.hpp"
+#include "shim_settings.hpp"
 #include "stall_clock.hpp"
 
 namespace deepum::runtime {

@@ -9,7 +9,7 @@
 #include <climits>
 #include <ctime>
 
-#include "session.hpp"
+#include "shim_settings.hpp"
 #include "spin_lock.hpp"
 
 namespace deepum::runtime {

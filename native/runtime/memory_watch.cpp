@@ -7,6 +7,7 @@
 #include "message.hpp"
 #include "records.h"
 #include "session.hpp"
+#include "shim_settings.hpp"
 
 namespace deepum::runtime {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "session.hpp"
+#include "shim_settings.hpp"
 
 namespace deepum::runtime {
 

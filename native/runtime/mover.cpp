@@ -9,7 +9,7 @@
 #include "message.hpp"
 #include "poll_intervals.hpp"
 #include "relaxed.hpp"
-#include "session.hpp"
+#include "shim_settings.hpp"
 #include "threads.hpp"
 
 namespace deepum::runtime {

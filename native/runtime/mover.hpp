@@ -15,8 +15,8 @@
 #include "lock_step.hpp"
 #include "marker_table.hpp"
 #include "mover_rules.hpp"
-#include "session.hpp"
 #include "shared_memory.hpp"
+#include "shim_settings.hpp"
 
 namespace deepum::runtime {
 

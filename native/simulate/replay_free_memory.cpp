@@ -1,5 +1,5 @@
 // What is free of a device, as the program's side tells it in lock-step
-// (native/runtime/session.cpp, tell_free_memory): at allocations, every so many launches and after
+// (native/runtime/free_memory.cpp): at allocations, every so many launches and after
 // waits, while the core wants to know.
 #include <algorithm>
 

@@ -16,8 +16,11 @@
 
 #include "allocations.hpp"
 #include "contexts.hpp"
+#include "discard_order.hpp"
 #include "driver.hpp"
+#include "launches.hpp"
 #include "session.hpp"
+#include "shim_settings.hpp"
 
 using namespace deepum::runtime;
 

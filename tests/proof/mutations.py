@@ -91,14 +91,14 @@ _WITHOUT_BLOCKS = Mutation(
 )
 _GRAPH_IN_MOVER = Mutation(
     "graph-rule-of-the-mover",
-    _RUNTIME + "session.cpp",
+    _RUNTIME + "discard_order.cpp",
     "follow(Discards::instance().forbid(), stream);",
     "follow(Discards::instance().latest(), stream);",
     "that nothing is committed after a graph's launch",
 )
 _THREAD_WAITS = Mutation(
     "thread-does-not-wait",
-    _RUNTIME + "session.cpp",
+    _RUNTIME + "discard_order.cpp",
     "      await(awaited);  // then it is done, for whoever comes\n",
     "",
     "that the thread waits where a stream cannot be made to wait",
@@ -397,7 +397,7 @@ MUTATIONS = (
     ),
     Mutation(
         "stream-end-untold",
-        _RUNTIME + "session.cpp",
+        _RUNTIME + "launches.cpp",
         "  session->markers.destroyed(stream, stream_id);\n",
         "",
         (
@@ -445,11 +445,8 @@ MUTATIONS = (
     ),
     Mutation(
         "new-stream-does-not-wait-alone",
-        _RUNTIME + "session.cpp",
-        (
-            "  if (!session) [[unlikely]] {\n    follow(Discards::instance().latest(), stream);\n "
-            " } else"
-        ),
+        _RUNTIME + "launches.cpp",
+        ("  if (!session) [[unlikely]] {\n    follow_discards(stream);\n  } else"),
         "  if (!session) [[unlikely]] {\n  } else",
         "that launches wait for discards when the daemon is gone",
         noticed_by=_LANES + "test_a_discard_is_waited_for_when_the_daemon_is_gone",
@@ -487,11 +484,8 @@ MUTATIONS = (
     ),
     Mutation(
         "new-stream-does-not-wait",
-        _RUNTIME + "session.cpp",
-        (
-            "    session->markers.enter(stream, stream_id);\n    "
-            "follow(Discards::instance().latest(), stream);\n"
-        ),
+        _RUNTIME + "launches.cpp",
+        ("    session->markers.enter(stream, stream_id);\n    follow_discards(stream);\n"),
         "",
         "that a stream launched on for the first time waits for discards",
     ),
@@ -588,7 +582,7 @@ MUTATIONS = (
     ),
     Mutation(
         "graph-does-not-wait",
-        _RUNTIME + "session.cpp",
+        _RUNTIME + "discard_order.cpp",
         "follow(Discards::instance().forbid(), stream);",
         "Discards::instance().forbid();",
         "that a graph's launch waits for discards",
@@ -660,7 +654,7 @@ MUTATIONS = (
     ),
     Mutation(
         "handed-out-at-once",
-        _RUNTIME + "session.cpp",
+        _RUNTIME + "launches.cpp",
         "    session->wait_for_mover();\n",
         "",
         (

@@ -1,4 +1,6 @@
-// The shim's settings, with the spelling, ranges and defaults of deepum/configuration/settings.py.
+// The spelling, ranges and defaults are those of deepum/configuration/settings.py.
+#include "shim_settings.hpp"
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -8,7 +10,6 @@
 #include <utility>
 
 #include "message.hpp"
-#include "session.hpp"
 #include "size_text.hpp"
 
 namespace deepum::runtime {
