@@ -86,7 +86,7 @@ class Replay {
   std::uint32_t marker_interval() const;
   void look_at_memory_after_launches(std::uint32_t device);
   void look_at_memory(std::uint32_t device);
-  void tell_faults(const std::vector<um_model::Engine::Fault>& faults);
+  void tell_faults(const std::vector<um_model::Fault>& faults);
   void tell_progress();
   bool times_launches() const;
   void tell_waited(std::uint32_t stream, std::uint64_t completed);

@@ -22,7 +22,7 @@ void Replay::look_for_faults() {
     return;
   }
   engine_.catch_up(um_model::kProgram);
-  const std::vector<um_model::Engine::Fault> faults = engine_.take_faults();
+  const std::vector<um_model::Fault> faults = engine_.take_faults();
   if (observing_) {
     tell_progress();
     if (options_.observe == DEEPUM_SIMULATION_OBSERVE_FAULTS) {
@@ -32,9 +32,9 @@ void Replay::look_for_faults() {
   observing_ = wanted;
 }
 
-void Replay::tell_faults(const std::vector<um_model::Engine::Fault>& faults) {
+void Replay::tell_faults(const std::vector<um_model::Fault>& faults) {
   std::vector<FaultPlace> places;
-  for (const um_model::Engine::Fault& fault : faults) {
+  for (const um_model::Fault& fault : faults) {
     if (const auto block = places_.block_at(fault.address)) {
       const std::uint8_t access = fault.write ? DEEPUM_FAULT_WRITE : DEEPUM_FAULT_READ;
       places.push_back({static_cast<std::uint32_t>(fault.device), block->slot, block->index,

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "density.hpp"
-#include "engine.hpp"
+#include "handles.hpp"
+#include "kernel.hpp"
 
 namespace deepum::um_model {
 

@@ -302,7 +302,7 @@ bool Engine::deadlocked() const {
 }
 
 const std::vector<Violation>& Engine::violations() const { return state_->faults.violations(); }
-std::vector<Engine::Fault> Engine::take_faults() { return state_->faults.take_faults(); }
+std::vector<Fault> Engine::take_faults() { return state_->faults.take_faults(); }
 std::uint64_t Engine::faults_dropped() const { return state_->faults.dropped(); }
 
 void Engine::keep_activities() {

@@ -27,143 +27,14 @@
 #include <vector>
 
 #include "activity.h"
+#include "counters.hpp"
+#include "handles.hpp"
+#include "kernel.hpp"
 #include "machine.hpp"
+#include "observer.hpp"
+#include "options.hpp"
 
 namespace deepum::um_model {
-
-// 0: the program's clock; 1: the server's; others: one for each helper and each thread beside the
-// program.
-using Host = std::uint32_t;
-using Stream = std::uint32_t;
-using Event = std::uint32_t;
-using Word = std::uint32_t;
-inline constexpr Host kProgram = 0;
-inline constexpr Host kServer = 1;
-inline constexpr int kCpu = -1;
-inline constexpr std::uint64_t kBlockBytes = 2ull << 20;
-inline constexpr std::uint64_t kNotKnown = ~0ull;
-
-struct Range {
-  std::uint64_t address;
-  std::uint64_t bytes;
-};
-
-struct Access {
-  Range range;
-  bool read;
-  bool write;
-  // What is read was written by the same launch, or may have been: scratch memory.
-  bool written_first = false;
-  // Not known exactly: discarded content that it seems to read is counted, but no error.
-  bool estimated = false;
-  // How many discards had been asked for (Engine::discards) when this memory became the reader's
-  // own, which it has been ever since: a later one has dropped what was in use. kNotKnown: it may
-  // hold nothing that was ever written, which may be read; then nothing is an error.
-  std::uint64_t held_since = 0;
-};
-
-// What a launch does in truth.
-struct Kernel {
-  std::vector<Access> accesses;  // in the order in which the kernel sweeps over them
-  // besides, as far as anybody knows: no cost, but what was discarded there counts as rewritten.
-  std::vector<Range> perhaps_written;
-  // May write anything besides: what was discarded before is not certainly unwritten any more.
-  bool unknown = false;
-  double flops = 0;
-  bool matrix_units = false;  // flops run at tensor_gflops
-  // Of that rate, reached by this kind of kernel; 0: the machine's sustained one.
-  double peak_fraction = 0;
-  // Time with all of its memory there, as measured; 0: follows from the figures here.
-  double measured_ns = 0;
-  // Equal parts of the arithmetic, each occupying a multiprocessor; 0: divided at will.
-  std::uint64_t tiles = 0;
-  std::uint64_t device_bytes = 0;  // read and written in plain device memory besides
-  bool of_graph = false;           // a node of a launched graph: the host makes no call for it
-  std::uint64_t tag = 0;           // the caller's own, for activities
-  // Run when the kernel completes, in completion order; executes host kernels on data.
-  std::function<void()> effect;
-};
-
-// How long it takes with all of its memory there, ns.
-double kernel_ns(const Machine& machine, const Kernel& kernel);
-
-enum class Advice {
-  read_mostly,
-  unset_read_mostly,
-  preferred_location,
-  unset_preferred_location,
-  accessed_by,
-  unset_accessed_by
-};
-
-struct Options {
-  int devices = 1;
-  std::uint64_t memory_bytes = 0;  // per device; 0: the machine's
-  // By device, the last for all further ones; empty: memory_bytes.
-  std::vector<std::uint64_t> memory_of_device;
-  bool density_prefetcher = true;
-  std::uint64_t host_memory_bytes = 0;  // 0: the machine's
-  // Not 0: the driver now and then evicts a random block on its own (for tests of belief).
-  std::uint64_t random_eviction_seed = 0;
-};
-
-struct Counters {      // since the start, one device or (device kCpu) all
-  double gpu_time_ns;  // virtual time at which the last work completed
-  double compute_ns;   // kernels without stalls
-  double stall_ns;     // kernels waiting for memory
-  std::uint64_t kernels, copies;
-  // Fault: one 64 KiB region that missed; batch: what was serviced together.
-  std::uint64_t faults, fault_batches;
-  std::uint64_t bytes_h2d, bytes_d2h;   // over the link, all causes
-  std::uint64_t bytes_demand;           // h2d by faults
-  std::uint64_t bytes_prefetched;       // h2d by prefetch
-  std::uint64_t bytes_prefetched_used;  // of these, accessed by a kernel before they left again
-  std::uint64_t bytes_driver_evicted;   // d2h by the driver for want of space
-  std::uint64_t bytes_prefetched_out;   // d2h by prefetch to the CPU
-  std::uint64_t bytes_discarded;        // dropped without a copy
-  std::uint64_t bytes_accessed;         // by kernels, blocks counted once a launch
-  // Of these, not there when the kernel needed them, in flight or faulted.
-  std::uint64_t bytes_missing;
-  std::uint64_t resident_bytes, peak_resident_bytes;
-  std::uint64_t managed_bytes, peak_managed_bytes;
-  // Kernels that read a block between its discard and its rewriting, as far as that is known.
-  std::uint64_t discarded_uses;
-  std::uint64_t discarded_uses_sure;  // of these, errors for certain (losses.hpp), each a violation
-  // Of the host, with all devices only; 0 where its memory has no size:
-  std::uint64_t host_bytes, peak_host_bytes;  // in its memory, managed and pinned
-  std::uint64_t bytes_disk_read, bytes_disk_written;
-};
-
-// A violation of memory semantics that a kernel ran into; the driver turns it into a sticky error.
-struct Violation {
-  std::uint64_t address;
-  const char* reason;
-};
-
-// Told what hosts ask of an engine, before it is done: for records of a run (work_log.hpp). What
-// follows from a call is not told.
-class Observer {
- public:
-  virtual void mapped(Range, bool /*managed*/, int /*device*/) {}
-  virtual void unmapped(std::uint64_t /*address*/) {}
-  virtual void launched(Host, Stream, const Kernel&) {}
-  virtual void copied(Host, Stream, std::span<const Range> /*destination*/,
-                      std::span<const Range> /*source*/, std::uint64_t /*bytes*/, int /*kind*/) {}
-  virtual void filled(Host, Stream, Range) {}
-  virtual void prefetched(Host, Stream, std::span<const Range>, int /*location*/) {}
-  virtual void discarded(Host, Stream, std::span<const Range>, int /*location*/,
-                         bool /*then_prefetch*/) {}
-  virtual void advised(Host, std::span<const Range>, Advice, int /*location*/) {}
-  virtual void recorded(Host, Event, Stream) {}
-  virtual void waited(Host, Stream, Event) {}
-  virtual void called(Host, Stream) {}
-  virtual void spent(Host, double /*ns*/) {}
-  virtual void synchronised(Host, Event) {}
-  virtual void synchronised_stream(Host, Stream) {}
-
- protected:
-  ~Observer() = default;
-};
 
 class Engine {
  public:
@@ -285,16 +156,7 @@ class Engine {
   Counters counters(int device) const;
   const std::vector<Violation>& violations() const;
 
-  // Observed faults since the last call, for the fault source: those that one batch serviced of one
-  // block, in the order of service. Times are those of the batch's service, ns. At most 65,536 are
-  // kept, the oldest; what came after them is counted.
-  struct Fault {
-    std::uint64_t address;  // of the block
-    std::uint32_t faults;
-    int device;
-    bool write;  // of the accesses that faulted at least one writes; else all of them read
-    double start, end;
-  };
+  // Since the last call. At most 65,536 are kept, the oldest; what came after them is counted.
   std::vector<Fault> take_faults();
   std::uint64_t faults_dropped() const;  // records, since the start
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "counters.hpp"
 #include "residency.hpp"
 
 namespace deepum::um_model {
@@ -57,7 +58,7 @@ class FaultService {
   }
 
   const std::vector<Violation>& violations() const { return violations_; }
-  std::vector<Engine::Fault> take_faults() { return std::exchange(faults_, {}); }
+  std::vector<Fault> take_faults() { return std::exchange(faults_, {}); }
   std::uint64_t dropped() const { return dropped_; }
 
  private:
@@ -79,7 +80,7 @@ class FaultService {
   std::uint64_t batch_ = 0;
   std::uint64_t doubted_launch_ = 0, violated_launch_ = 0;
   std::vector<Violation> violations_;
-  std::vector<Engine::Fault> faults_;
+  std::vector<Fault> faults_;
   std::uint64_t dropped_ = 0;
   std::vector<Piece> pieces_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "figure_names.hpp"
 #include "machine_of.hpp"
 
 namespace deepum::um_model {
@@ -17,50 +18,8 @@ struct Figure {
       member;
 };
 
-#define DEEPUM_FIGURE(name) \
-  Figure { #name, &deepum_machine::name }
-constexpr Figure kFigures[] = {
-    DEEPUM_FIGURE(memory_bytes),
-    DEEPUM_FIGURE(presented_major),
-    DEEPUM_FIGURE(presented_minor),
-    DEEPUM_FIGURE(multiprocessors),
-    DEEPUM_FIGURE(clock_khz),
-    DEEPUM_FIGURE(fp32_gflops),
-    DEEPUM_FIGURE(tensor_gflops),
-    DEEPUM_FIGURE(memory_gbps),
-    DEEPUM_FIGURE(fp32_sustained),
-    DEEPUM_FIGURE(tensor_sustained),
-    DEEPUM_FIGURE(memory_sustained),
-    DEEPUM_FIGURE(h2d_gbps),
-    DEEPUM_FIGURE(d2h_gbps),
-    DEEPUM_FIGURE(copy_latency_ns),
-    DEEPUM_FIGURE(host_gbps),
-    DEEPUM_FIGURE(fault_batch_ns),
-    DEEPUM_FIGURE(fault_ns_per_byte),
-    DEEPUM_FIGURE(fault_ns_per_byte_no_prefetcher),
-    DEEPUM_FIGURE(fault_batch_no_prefetcher_ns),
-    DEEPUM_FIGURE(faults_per_batch),
-    DEEPUM_FIGURE(eviction_ns_per_block),
-    DEEPUM_FIGURE(min_kernel_ns),
-    DEEPUM_FIGURE(launch_ns),
-    DEEPUM_FIGURE(launch_queue),
-    DEEPUM_FIGURE(migration_call_ns),
-    DEEPUM_FIGURE(host_function_ns),
-    DEEPUM_FIGURE(value_wait_ns),
-    DEEPUM_FIGURE(block_ns),
-    DEEPUM_FIGURE(both_ways),
-    DEEPUM_FIGURE(discards),
-    DEEPUM_FIGURE(queued_prefetch_faults),
-    DEEPUM_FIGURE(blocking_calls),
-    DEEPUM_FIGURE(decision_latency_ns),
-    DEEPUM_FIGURE(host_memory_bytes),
-    DEEPUM_FIGURE(disk_read_gbps),
-    DEEPUM_FIGURE(disk_write_gbps),
-    DEEPUM_FIGURE(disk_read_latency_ns),
-    DEEPUM_FIGURE(disk_write_latency_ns),
-    DEEPUM_FIGURE(disk_buffer_bytes),
-    DEEPUM_FIGURE(host_keeps),
-};
+#define DEEPUM_FIGURE(name) Figure{#name, &deepum_machine::name},
+constexpr Figure kFigures[] = {DEEPUM_FIGURES(DEEPUM_FIGURE)};
 #undef DEEPUM_FIGURE
 
 template <typename T>

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "figure_names.hpp"
 #include "machine.hpp"
 #include "machine_of.hpp"
 #include "um_model.h"
@@ -18,49 +19,12 @@ void copy_text(char* to, std::size_t size, std::string_view text) {
   std::memset(to + bytes, 0, size - bytes);
 }
 
-// Same names on both sides: one list.
+// Same names on both sides; numbers on the C face's, where the model has words.
 template <typename To, typename From>
 void copy_figures(To& to, const From& from) {
-  to.memory_bytes = from.memory_bytes;
-  to.presented_major = from.presented_major;
-  to.presented_minor = from.presented_minor;
-  to.multiprocessors = from.multiprocessors;
-  to.clock_khz = from.clock_khz;
-  to.fp32_gflops = from.fp32_gflops;
-  to.tensor_gflops = from.tensor_gflops;
-  to.memory_gbps = from.memory_gbps;
-  to.fp32_sustained = from.fp32_sustained;
-  to.tensor_sustained = from.tensor_sustained;
-  to.memory_sustained = from.memory_sustained;
-  to.h2d_gbps = from.h2d_gbps;
-  to.d2h_gbps = from.d2h_gbps;
-  to.copy_latency_ns = from.copy_latency_ns;
-  to.host_gbps = from.host_gbps;
-  to.fault_batch_ns = from.fault_batch_ns;
-  to.fault_ns_per_byte = from.fault_ns_per_byte;
-  to.fault_ns_per_byte_no_prefetcher = from.fault_ns_per_byte_no_prefetcher;
-  to.fault_batch_no_prefetcher_ns = from.fault_batch_no_prefetcher_ns;
-  to.faults_per_batch = from.faults_per_batch;
-  to.eviction_ns_per_block = from.eviction_ns_per_block;
-  to.min_kernel_ns = from.min_kernel_ns;
-  to.launch_ns = from.launch_ns;
-  to.launch_queue = from.launch_queue;
-  to.migration_call_ns = from.migration_call_ns;
-  to.host_function_ns = from.host_function_ns;
-  to.value_wait_ns = from.value_wait_ns;
-  to.block_ns = from.block_ns;
-  to.both_ways = from.both_ways;
-  to.discards = static_cast<decltype(to.discards)>(from.discards);
-  to.queued_prefetch_faults = from.queued_prefetch_faults;
-  to.blocking_calls = static_cast<decltype(to.blocking_calls)>(from.blocking_calls);
-  to.decision_latency_ns = from.decision_latency_ns;
-  to.host_memory_bytes = from.host_memory_bytes;
-  to.disk_read_gbps = from.disk_read_gbps;
-  to.disk_write_gbps = from.disk_write_gbps;
-  to.disk_read_latency_ns = from.disk_read_latency_ns;
-  to.disk_write_latency_ns = from.disk_write_latency_ns;
-  to.disk_buffer_bytes = from.disk_buffer_bytes;
-  to.host_keeps = from.host_keeps;
+#define DEEPUM_FIGURE(name) to.name = static_cast<decltype(to.name)>(from.name);
+  DEEPUM_FIGURES(DEEPUM_FIGURE)
+#undef DEEPUM_FIGURE
 }
 
 bool sound_disk(const deepum_machine& machine) {

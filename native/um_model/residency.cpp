@@ -34,78 +34,11 @@ std::uint64_t Residency::free_bytes(int device) const {
   return d.memory > taken ? d.memory - taken : 0;
 }
 
-// --- The eviction order: discarded chunks first, then used ones by their last allocation or
-// migration. An access does not count (uvm_pmm_gpu.c: pick_root_chunk_to_evict; the used list is
-// refreshed by uvm_pmm_gpu_mark_root_chunk_used).
-
-Residency::Order& Residency::order_of(Block& block) {
-  Device& d = at(block.device);
-  return block.on_device != 0 && (block.on_device & ~block.discarded) == 0 ? d.discarded : d.used;
-}
-
-void Residency::link(Block& block) {
-  Order& order = order_of(block);
-  block.older = order.newest;
-  block.newer = nullptr;
-  (order.newest != nullptr ? order.newest->newer : order.oldest) = &block;
-  order.newest = &block;
-  block.in_order = true;
-}
-
-// The list's ends are found by the block's neighbours, so it does not matter that its discarded
-// state may have changed since.
-void Residency::unlink(Block& block) {
-  if (!block.in_order) {
-    return;
-  }
-  Device& d = at(block.device);
-  if (block.older != nullptr) {
-    block.older->newer = block.newer;
-  }
-  if (block.newer != nullptr) {
-    block.newer->older = block.older;
-  }
-  for (Order* const order : {&d.used, &d.discarded}) {
-    if (order->oldest == &block) {
-      order->oldest = block.newer;
-    }
-    if (order->newest == &block) {
-      order->newest = block.older;
-    }
-  }
-  block.older = block.newer = nullptr;
-  block.in_order = false;
-}
-
-void Residency::renew(Block& block) {
-  if (!block.in_order) {
-    return;
-  }
-  unlink(block);
-  link(block);
-}
-
-Block* Residency::victim(Device& device, std::uint64_t batch) {
-  Block* last_choice = nullptr;
-  for (const Order* const order : {&device.discarded, &device.used}) {
-    for (Block* block = order->oldest; block != nullptr; block = block->newer) {
-      if (batch != 0 && block->batch == batch) {
-        continue;
-      }
-      if (block != device.needed) {
-        return block;
-      }
-      last_choice = block;
-    }
-  }
-  return last_choice;
-}
-
 // --- Chunks
 
 void Residency::release_chunk(Block& block) {
-  unlink(block);
   Device& d = at(block.device);
+  d.order.remove(block);
   --d.chunks;
   --chunks_total_;
   block.device = kNoLocation;
@@ -120,7 +53,7 @@ bool Residency::make_room(int device, std::uint64_t chunks, double now, std::uin
     return false;
   }
   while (d.chunks + chunks > most) {
-    Block* const block = victim(d, batch);
+    Block* const block = d.order.victim(d.needed, batch);
     if (block == nullptr) {
       return false;
     }
@@ -162,7 +95,7 @@ bool Residency::take_chunk(int device, Block& block, double now, std::uint64_t b
   ++chunks_total_;
   d.counters.peak_resident_bytes = std::max(d.counters.peak_resident_bytes, d.chunks * kBlockBytes);
   peak_total_ = std::max(peak_total_, chunks_total_ * kBlockBytes);
-  link(block);
+  order_of(block).add(block);
   return true;
 }
 
@@ -200,28 +133,22 @@ void Residency::evict_random(int device, std::uint64_t random, double now) {
   if (d.chunks == 0) {
     return;
   }
-  std::uint64_t steps = random % d.chunks;
-  for (Block* block = d.used.oldest; block != nullptr; block = block->newer) {
-    if (steps-- != 0) {
-      continue;
-    }
+  Block* const block = d.order.used(random % d.chunks);
+  if (block != nullptr && block != d.needed) {
     Evicted evicted;
-    if (block != d.needed) {
-      evict(*block, now, evicted);
-    }
-    return;
+    evict(*block, now, evicted);
   }
 }
 
 void Residency::drop(Block& block, Regions regions) {
-  unlink(block);
+  order_of(block).remove(block);
   block.on_device &= ~regions;
   block.discarded &= ~regions;
   block.prefetched &= ~regions;
   if (block.on_device == 0) {
     release_chunk(block);
   } else {
-    link(block);
+    order_of(block).add(block);
   }
 }
 
@@ -242,17 +169,17 @@ void Residency::forget(Block& block) {
 // --- Content
 
 void Residency::place(Block& block, Regions regions, bool duplicate) {
-  unlink(block);
+  order_of(block).remove(block);
   block.on_device |= regions;
   if (!duplicate) {
     off_host(block, regions);
   }
   block.discarded &= ~regions;
-  link(block);
+  order_of(block).add(block);
 }
 
 void Residency::begin_arrival(Block& block, Regions regions) {
-  unlink(block);
+  order_of(block).remove(block);
   block.arriving = regions;
 }
 
@@ -267,7 +194,7 @@ void Residency::end_arrival(Block& block) {
 }
 
 void Residency::begin_leaving(Block& block, Regions regions) {
-  unlink(block);
+  order_of(block).remove(block);
   block.leaving = regions;
   block.on_device &= ~regions;
   block.discarded &= ~regions;
@@ -281,7 +208,7 @@ void Residency::end_leaving(Block& block) {
   if (block.on_device == 0) {
     release_chunk(block);
   } else {
-    link(block);
+    order_of(block).add(block);
   }
   if (on_settled) {
     on_settled(block);
@@ -306,10 +233,10 @@ void Residency::discard(Block& block, Regions regions, std::uint64_t number) {
     return;
   }
   const bool linked = block.in_order;
-  unlink(block);
+  order_of(block).remove(block);
   block.discarded |= regions & block.on_device;
   if (linked) {
-    link(block);
+    order_of(block).add(block);
   }
 }
 
@@ -323,10 +250,10 @@ void Residency::undiscard(Block& block, Regions regions) {
     return;
   }
   const bool linked = block.in_order;
-  unlink(block);
+  order_of(block).remove(block);
   block.discarded &= ~regions;
   if (linked) {
-    link(block);
+    order_of(block).add(block);
   }
 }
 

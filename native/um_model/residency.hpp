@@ -1,4 +1,4 @@
-// Who holds which block: chunks of device memory, the driver's eviction order, discards.
+// Who holds which block: chunks of device memory, content on its way, discards.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,13 @@
 
 #include "activities.hpp"
 #include "block_table.hpp"
+#include "counters.hpp"
+#include "eviction_order.hpp"
 #include "host_memory.hpp"
 #include "link.hpp"
 #include "losses.hpp"
+#include "machine.hpp"
+#include "options.hpp"
 
 namespace deepum::um_model {
 
@@ -52,7 +56,12 @@ class Residency {
   // Content of regions comes to the device that holds the chunk (end of a transfer, or population);
   // newest in the eviction order. duplicate: what the CPU has stays valid.
   void place(Block& block, Regions regions, bool duplicate);
-  void renew(Block& block);  // a migration, even of nothing, makes it the newest
+  // A migration, even of nothing, makes it the newest.
+  void renew(Block& block) {
+    if (block.in_order) {
+      order_of(block).renew(block);
+    }
+  }
   // A transfer begins: not evictable until it ends. Leaving regions are unmapped.
   void begin_arrival(Block& block, Regions regions);
   void begin_leaving(Block& block, Regions regions);
@@ -109,24 +118,17 @@ class Residency {
   Activities* activities = nullptr;  // told of what happens, if kept
 
  private:
-  struct Order {  // oldest first
-    Block* oldest = nullptr;
-    Block* newest = nullptr;
-  };
   struct Device {
     std::uint64_t memory = 0, plain_bytes = 0, chunks = 0;
-    Order used, discarded;
+    EvictionOrder order;
     const Block* needed = nullptr;
     Link h2d, d2h;
     Counters counters{};
   };
   Device& at(int device) { return devices_[static_cast<std::size_t>(device)]; }
   const Device& at(int device) const { return devices_[static_cast<std::size_t>(device)]; }
-  void link(Block& block);
-  void unlink(Block& block);
-  Block* victim(Device& device, std::uint64_t batch);
+  EvictionOrder& order_of(const Block& block) { return at(block.device).order; }
   void release_chunk(Block& block);
-  Order& order_of(Block& block);
 
   const Machine& machine_;
   std::vector<Device> devices_;

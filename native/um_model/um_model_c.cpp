@@ -275,7 +275,7 @@ uint64_t deepum_model_faults_dropped(const deepum_model* e) { return e->engine.f
 size_t deepum_model_take_faults(deepum_model* e, deepum_model_fault* faults, size_t most) {
   size_t taken = 0;
   guarded(true, [&] {
-    for (const Engine::Fault& fault : e->engine.take_faults()) {
+    for (const Fault& fault : e->engine.take_faults()) {
       if (taken < most) {
         faults[taken++] = {fault.address, fault.faults, fault.device, fault.write ? 1 : 0, 0,
                            fault.start,   fault.end};

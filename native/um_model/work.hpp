@@ -8,7 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "engine.hpp"
+#include "handles.hpp"
+#include "kernel.hpp"
 
 namespace deepum::um_model {
 

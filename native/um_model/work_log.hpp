@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine.hpp"
+#include "observer.hpp"
 #include "work_records.h"
 
 namespace deepum::um_model {

@@ -13,7 +13,7 @@ constexpr std::size_t kMostWaiting = 1u << 16;  // as many as the model keeps it
 // Under the driver's lock. A taker is one from its first call on.
 struct Waiting {
   bool taking = false;
-  std::vector<um_model::Engine::Fault> faults;
+  std::vector<um_model::Fault> faults;
   uint64_t dropped = 0;
 };
 Waiting waiting[static_cast<std::size_t>(FaultTaker::kCount)];
@@ -23,14 +23,14 @@ Waiting waiting[static_cast<std::size_t>(FaultTaker::kCount)];
 // The functions run without the driver's lock: they may call the driver.
 int take_faults(FaultTaker taker, void (*each)(void* data, const deepum_sim_fault* fault),
                 void* data, uint64_t* dropped) {
-  std::vector<um_model::Engine::Fault> faults;
+  std::vector<um_model::Fault> faults;
   {
     const Call call(Need::initialised, Role::neutral);
     if (!call) return 0;
     call.engine().catch_up(um_model::kProgram);
     Waiting& own = waiting[static_cast<std::size_t>(taker)];
     own.taking = true;
-    for (const um_model::Engine::Fault& fault : call.engine().take_faults()) {
+    for (const um_model::Fault& fault : call.engine().take_faults()) {
       for (Waiting& one : waiting) {
         if (!one.taking) continue;
         if (one.faults.size() < kMostWaiting) {
@@ -43,7 +43,7 @@ int take_faults(FaultTaker taker, void (*each)(void* data, const deepum_sim_faul
     faults = std::exchange(own.faults, {});
     if (dropped != nullptr) *dropped = call.engine().faults_dropped() + own.dropped;
   }
-  for (const um_model::Engine::Fault& fault : faults) {
+  for (const um_model::Fault& fault : faults) {
     if (each == nullptr) break;
     const deepum_sim_fault told{fault.address,
                                 fault.faults,
