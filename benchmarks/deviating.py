@@ -21,11 +21,11 @@ from kept import Kept, add_costs, circumstances, results_in, save
 
 from deepum.capture.record import capture_job
 from deepum.core.planned import PlannedPolicy
-from deepum.simulate.comparison import preset_of
 from deepum.simulate.driver import BAND
 from deepum.simulate.mode import mode_of
 from deepum.simulate.planned import planning
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.preset import preset_of
 from deepum.simulate.replay import machine, replay
 from deepum.trace import Trace
 

@@ -25,8 +25,8 @@ from deepum.capture.record import capture_job
 from deepum.recomputation.reading import items, others
 from deepum.recomputation.within import OutOfMemoryError, Within
 from deepum.rematerialise.heuristics import named
-from deepum.simulate.comparison import run
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace
 from deepum.workloads.registry import Job

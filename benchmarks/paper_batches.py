@@ -18,9 +18,9 @@ from paper_cases import SWAPPING
 from deepum.capture import cache
 from deepum.capture.record import MULTIPROCESSORS
 from deepum.simulate.batches import fits
-from deepum.simulate.comparison import preset_of
 from deepum.simulate.footprint import footprint
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.preset import preset_of
 from deepum.workloads import parse
 
 UNIFIED = "unified memory"  # whichever policy moves it

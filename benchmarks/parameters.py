@@ -28,9 +28,9 @@ from typing import Any
 
 from deepum.core import default_parameters
 from deepum.errors import DeepumError
-from deepum.simulate.comparison import run
 from deepum.simulate.driver import BAND
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run
 from deepum.simulate.steps import steady, steps
 from deepum.simulate.sweep import Failure, cores, sweep
 from deepum.simulate.workload import load

@@ -28,12 +28,14 @@ from kept import ROOT, Kept, add_costs, measure_points, results_in
 
 from deepum.errors import DeepumError
 from deepum.simulate import bound
-from deepum.simulate.comparison import lower_bounds, preset_of, run
 from deepum.simulate.driver import BAND
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run
+from deepum.simulate.preset import preset_of
 from deepum.simulate.steps import steps
 from deepum.simulate.workload import load
+from deepum.simulate.workload_bounds import lower_bounds
 from deepum.workloads.held_out import HELD_OUT
 
 NAMED = (

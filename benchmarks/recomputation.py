@@ -22,10 +22,11 @@ from typing import Any
 from kept import Kept, add_costs, measure_points, results_in
 
 from deepum.rematerialise.trials import STEPS
-from deepum.simulate.comparison import compare, preset_of
+from deepum.simulate.comparison import compare
 from deepum.simulate.driver import BAND
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.preset import preset_of
 from deepum.simulate.workload import load
 
 POINTS = (

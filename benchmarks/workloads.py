@@ -34,10 +34,11 @@ from deepum.capture.record import capture
 from deepum.cli.driver_options import capacity_error_bytes
 from deepum.errors import DeepumError
 from deepum.simulate import policies
-from deepum.simulate.comparison import Comparison, preset_of
+from deepum.simulate.comparison import Comparison
 from deepum.simulate.driver import BAND, BLOCKING, COSTS, DISCARDS, FAULTS, Driver
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.point import Point, simulate
+from deepum.simulate.preset import preset_of
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.sweep import Failure, sweep
 from deepum.sizes import size

@@ -17,8 +17,8 @@ from deepum.cli.output import aligned, write, write_json
 from deepum.cli.workload_options import time_limit_option
 from deepum.errors import EXIT_FINDINGS, UsageError
 from deepum.planners.planner import Limits
-from deepum.simulate.comparison import preset_of
 from deepum.simulate.lifetimes import lifetimes
+from deepum.simulate.preset import preset_of
 from deepum.simulate.workload import load
 from deepum.sizes import parse_size, size
 

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from deepum.errors import UsageError
-from deepum.simulate.comparison import preset_of
 from deepum.simulate.host import Host
+from deepum.simulate.preset import preset_of
 from deepum.sizes import parse_size
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([MG])B/s", re.IGNORECASE)

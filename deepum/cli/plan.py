@@ -19,8 +19,8 @@ from deepum.planners.evaluation import Evaluation, evaluate
 from deepum.planners.outline import Provenance
 from deepum.planners.planner import Incumbent, Limits
 from deepum.simulate import recorded as recording
-from deepum.simulate.comparison import preset_of
 from deepum.simulate.iterations import SteadyIteration, steady_iteration
+from deepum.simulate.preset import preset_of
 from deepum.simulate.workload import load
 from deepum.sizes import size
 

@@ -15,7 +15,8 @@ from deepum.report.page import library, picture
 from deepum.report.timeline import Timeline, observe
 from deepum.report.write import main_chart, report
 from deepum.simulate import policies
-from deepum.simulate.comparison import DoesNotFitError, compare
+from deepum.simulate.comparison import compare
+from deepum.simulate.policy_run import DoesNotFitError
 from deepum.sizes import size
 
 _TIMELINES = ("on-demand", "deepum")

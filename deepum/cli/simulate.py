@@ -15,11 +15,12 @@ from deepum.cli.host_options import host_of, host_options
 from deepum.cli.output import aligned, write_json
 from deepum.cli.workload_options import gpu_memory_bytes
 from deepum.simulate import policies
-from deepum.simulate.comparison import Comparison, means, preset_of
+from deepum.simulate.comparison import Comparison, means
 from deepum.simulate.driver import Driver
 from deepum.simulate.given_plans import following
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.point import Point, simulate
+from deepum.simulate.preset import preset_of
 from deepum.simulate.steps import WARM_UP, repeated
 from deepum.simulate.sweep import Failure, sweep
 from deepum.simulate.workload import DEFAULT_STEPS, MACHINES

@@ -15,8 +15,8 @@ from deepum.errors import DeepumError, UsageError
 from deepum.planners import Link, Problem
 from deepum.planners.evaluation import Evaluation, evaluate
 from deepum.planners.planner import Limits
-from deepum.simulate.comparison import preset_of
 from deepum.simulate.iterations import steady_iteration
+from deepum.simulate.preset import preset_of
 from deepum.simulate.sweep import cores, workers
 from deepum.simulate.workload import MACHINES, load
 from deepum.sizes import size

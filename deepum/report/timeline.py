@@ -12,9 +12,10 @@ import numpy.typing as npt
 from deepum._core import lib
 from deepum.core import Allocate, Block, Execute, Free, events
 from deepum.errors import UsageError
-from deepum.simulate.comparison import preset_of, run
 from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.policies import Policy
+from deepum.simulate.policy_run import run
+from deepum.simulate.preset import preset_of
 from deepum.simulate.steps import step_ends
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace

@@ -6,53 +6,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
-from deepum.errors import DeepumError, UsageError
-from deepum.recomputation.reading import items, refusal
-from deepum.recomputation.within import OutOfMemoryError
-from deepum.simulate import bound, lms, recomputed_bound
+from deepum.errors import UsageError
+from deepum.simulate import bound
 from deepum.simulate.driver import Driver
 from deepum.simulate.footprint import Footprint, footprint
-from deepum.simulate.given_plans import check
 from deepum.simulate.host import Host
 from deepum.simulate.mode import DEFAULT, Mode
-from deepum.simulate.needs import needs
-from deepum.simulate.planned import planning
 from deepum.simulate.policies import BY_NAME, Policy
-from deepum.simulate.recomputed import recomputing
-from deepum.simulate.replay import Launch, Outcome, Program, machine, replay
-from deepum.simulate.steps import (
-    COUNTED,
-    WARM_UP,
-    Step,
-    repetitions,
-    steady,
-    steady_range,
-    step_ends,
-    steps,
-)
+from deepum.simulate.policy_run import DoesNotFitError, run
+from deepum.simulate.preset import preset_of
+from deepum.simulate.replay import Outcome
+from deepum.simulate.steps import COUNTED, WARM_UP, Step, repetitions, steady, steps
 from deepum.simulate.workload import Workload
+from deepum.simulate.workload_bounds import lower_bounds, recomputing_bound
 from deepum.sizes import size
-from deepum.trace import Trace
-from deepum.trace.declared import declared
 
-_UNLIMITED_BYTES = 1 << 44
 _MACHINES_OWN = Host()
 _ITS_DRIVER = Driver()
-
-
-class DoesNotFitError(DeepumError):
-    """The program runs out of memory under a policy. `cause`: when, and what for."""
-
-    def __init__(self, workload: str, policy: str, cause: str) -> None:
-        super().__init__(
-            f"workload {workload}: does not fit under {policy}: {cause}; take a smaller batch "
-            f"or a larger card"
-        )
-        self.cause = cause
 
 
 @dataclass(frozen=True)
@@ -208,88 +182,6 @@ def means(found: Sequence[Comparison], name: str) -> Means | None:
     )
 
 
-def preset_of(on: str) -> Any:
-    """The native figures of a machine. Raises UsageError for an unknown name."""
-    try:
-        return machine(on)
-    except ValueError as error:
-        raise UsageError(f"machine '{on}': {error}; see `deepum machines`") from None
-
-
-def run(
-    workload: Workload,
-    on: str,
-    policy: Policy,
-    memory_bytes: int | None = None,
-    launch_queue: int | None = None,
-    host: Host = _MACHINES_OWN,
-    driver: Driver = _ITS_DRIVER,
-    mode: Mode = DEFAULT,
-    **keep: bool,
-) -> Outcome:
-    """Replays the workload under one policy; memory, launch queue, host and driver are the
-    machine's unless given. `keep`: as for `replay`.
-
-    Raises UsageError, and DoesNotFitError.
-    """
-    preset = preset_of(on)
-    queue = policy.launch_queue or launch_queue or int(preset.launch_queue)
-    memory = _UNLIMITED_BYTES if policy.unlimited else memory_bytes or int(preset.memory_bytes)
-    if policy.plan is not None:
-        check(policy.plan, workload.name, workload.trace, memory)
-    try:
-        figures = machine(on, launch_queue=queue, **host.figures(preset), **driver.figures(preset))
-        trace: Trace | Program = workload.trace
-        if policy.swaps:
-            trace = _swapping(workload, policy, memory)
-        elif policy.recomputes:
-            link_ns = 1 / float(preset.h2d_gbps)
-            card = memory_bytes or int(preset.memory_bytes)
-            trace = recomputing(
-                workload, _unlimited(workload, on), card, link_ns, policy.moves, policy.heuristic
-            )
-        if policy.declares_reads and isinstance(trace, Trace):
-            trace = declared(trace)
-        return replay(
-            trace,
-            figures,
-            policy.settings(queue),
-            memory,
-            observe_faults=policy.observe_faults,
-            observe_times=policy.plans or policy.declares_reads,
-            watch=planning(policy, preset) if policy.plans else None,
-            capacity_error=driver.capacity_error,
-            without_free_memory=not driver.tells_free_memory,
-            mode=mode,
-            profile=b"",
-            **keep,
-        )
-    except OutOfMemoryError as error:
-        raise DoesNotFitError(workload.name, policy.name, str(error)) from None
-    except ValueError as error:
-        raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
-
-
-def _unlimited(workload: Workload, on: str) -> list[Launch]:
-    """Its launches with all of its memory on the card."""
-    return run(workload, on, BY_NAME["unlimited"], keep_launches=True).launches
-
-
-def _swapping(workload: Workload, policy: Policy, memory: int) -> Trace:
-    """The program under LMS. Raises UsageError, DoesNotFitError, and ValueError for a damaged
-    trace.
-    """
-    if (reason := lms.refusal(workload.trace)) is not None:
-        raise UsageError(
-            f"policy '{policy.name}': cannot follow {workload.name}, which {reason}; leave "
-            f"the policy out"
-        )
-    swapped = lms.rewrite(workload.trace, memory, policy.empty_cache_every)
-    if swapped.trace is None:
-        raise DoesNotFitError(workload.name, policy.name, swapped.cause)
-    return swapped.trace
-
-
 def compare(
     workload: Workload,
     on: str,
@@ -310,122 +202,81 @@ def compare(
     host_memory = int(preset.host_memory_bytes)
     memory = memory_bytes or int(preset.memory_bytes)
     rows = {}
-    times: Outcome | None = None
+    unlimited: Outcome | None = None
     repeated = 1
-    for policy in {
-        one.name: one for one in (*policies, BY_NAME["on-demand"], BY_NAME["unlimited"])
-    }.values():
+    always = (BY_NAME["on-demand"], BY_NAME["unlimited"])
+    for policy in {one.name: one for one in (*policies, *always)}.values():
+        keeps = policy.name == "unlimited"
         try:
             outcome = run(
-                workload,
-                on,
-                policy,
-                memory,
-                launch_queue,
-                host,
-                driver,
-                mode,
-                keep_launches=policy.name == "unlimited",
+                *(workload, on, policy, memory, launch_queue, host, driver, mode),
+                keep_launches=keeps,
             )
         except DoesNotFitError as error:
             rows[policy.name] = Row(policy, [], does_not_fit=error.cause)
             continue
-        if host_memory and outcome.counters["peak_host_bytes"] > host_memory:
-            rows[policy.name] = Row(
-                policy, [], does_not_fit=f"{size(host_memory)} of host memory are too little"
-            )
+        rows[policy.name] = _row(workload, policy, outcome, warm_up, host_memory)
+        if rows[policy.name].does_not_fit is not None:
             continue
-        made = steps(outcome, workload.trace)
-        repeated = repetitions(outcome, workload.trace) if policy.name == "on-demand" else repeated
-        if warm_up != WARM_UP and len(made) < warm_up + 2:
-            short = f"{len(made)} steps leave none behind a warm-up of {warm_up}"
-            raise UsageError(
-                f"workload {workload.name}: {short}; make at least {warm_up + 2}, the last "
-                f"does not count"
-            )
-        rows[policy.name] = Row(policy, made, outcome.core.table_bytes, warm_up=warm_up)
-        times = outcome if policy.name == "unlimited" else times
-    disk = (
-        (float(preset.disk_read_gbps), float(preset.disk_write_gbps)) if host_memory else (0.0, 0.0)
-    )
-    behind = bound.Disk(host_memory + 2 * int(preset.disk_buffer_bytes), *disk) if disk[0] else None
-    links = [
-        bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind)
-        for duplicates in (True, False)
-    ]
-    (bound_ns, moving_bound_ns), (kept, kept_moving) = lower_bounds(workload, times, links, warm_up)
-    told = footprint(workload.trace)
-    bounds = (kept, kept_moving)
+        if policy.name == "on-demand":
+            repeated = repetitions(outcome, workload.trace)
+        unlimited = outcome if keeps else unlimited
+    disk = _disk(preset)
+    links = _links(preset, memory, disk)
+    (least, moving), (kept, kept_moving) = lower_bounds(workload, unlimited, links, warm_up)
+    recomputes = any(policy.recomputes for policy in policies)
     return Comparison(
-        workload.name,
-        on,
-        memory,
-        rows,
-        bound_ns,
-        moving_bound_ns,
-        told,
-        host_memory,
-        disk,
-        *bounds,
-        repeated,
-        driver,
-        mode,
-        recomputed_bound_ns=_recomputed_bound(workload, times, links[0], warm_up)
-        if any(policy.recomputes for policy in policies)
+        workload=workload.name,
+        machine=on,
+        memory_bytes=memory,
+        rows=rows,
+        bound_ns=least,
+        moving_bound_ns=moving,
+        footprint=footprint(workload.trace),
+        host_memory_bytes=host_memory,
+        disk_gbps=disk,
+        kept_bound_ns=kept,
+        kept_moving_bound_ns=kept_moving,
+        repetitions=repeated,
+        driver=driver,
+        mode=mode,
+        recomputed_bound_ns=recomputing_bound(workload, unlimited, links[0], warm_up)
+        if recomputes
         else None,
     )
 
 
-_Limits = Sequence[float | None]  # by link
+def _row(
+    workload: Workload, policy: Policy, outcome: Outcome, warm_up: int, host_memory: int
+) -> Row:
+    """Of one policy's replay. Raises UsageError where the warm-up leaves no step."""
+    if host_memory and outcome.counters["peak_host_bytes"] > host_memory:
+        return Row(policy, [], does_not_fit=f"{size(host_memory)} of host memory are too little")
+    made = steps(outcome, workload.trace)
+    if warm_up != WARM_UP and len(made) < warm_up + 2:
+        short = f"{len(made)} steps leave none behind a warm-up of {warm_up}"
+        raise UsageError(
+            f"workload {workload.name}: {short}; make at least {warm_up + 2}, the last "
+            f"does not count"
+        )
+    return Row(policy, made, outcome.core.table_bytes, warm_up=warm_up)
 
 
-def lower_bounds(
-    workload: Workload, unlimited: Outcome | None, links: Sequence[bound.Link], warm_up: int
-) -> tuple[_Limits, _Limits]:
-    """The bounds of a steady step by link, ns, and those where content is kept; None where what its
-    launches need is not known. `unlimited`: the workload with all of its memory on the card.
-    """
-    if workload.kernels is not None:
-        # Known without its memory: nothing there outlives its last use but what comes back in the
-        # next iteration.
-        known = [bound.periodic(workload.kernels, link).ns for link in links]
-        return known, known
-    ends = step_ends(unlimited, workload.trace) if unlimited is not None else []
-    found = (
-        needs(workload.trace, unlimited.launches, ends) if unlimited is not None and ends else None
-    )
-    if found is None:
-        return [None] * len(links), [None] * len(links)
-    counted = steady_range(len(ends), warm_up)
-    first, last = found.gaps[counted[0] - 1] if counted[0] else 0, found.gaps[counted[-1]]
-    limits = [bound.between(found.works, link, first, last).ns / len(counted) for link in links]
-    if found.kept is None:
-        return limits, limits
-    kept = [
-        bound.between(found.kept, replace(link, kept=True), first, last).ns / len(counted)
-        for link in links
+def _disk(preset: Any) -> tuple[float, float]:
+    """Rates of its disk, read and write; 0 where the host holds all there is."""
+    if not preset.host_memory_bytes:
+        return 0.0, 0.0
+    return float(preset.disk_read_gbps), float(preset.disk_write_gbps)
+
+
+def _links(preset: Any, memory: int, disk: tuple[float, float]) -> list[bound.Link]:
+    """The link of a machine for its bounds, with duplicates and without."""
+    held = int(preset.host_memory_bytes) + 2 * int(preset.disk_buffer_bytes)
+    behind = bound.Disk(held, *disk) if disk[0] else None
+    return [
+        bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind)
+        for duplicates in (True, False)
     ]
-    # What holds for all holds for those who keep, and it alone asks for the disk.
-    return limits, [max(each) for each in zip(limits, kept, strict=True)]
-
-
-def _recomputed_bound(
-    workload: Workload, unlimited: Outcome | None, link: bound.Link, warm_up: int
-) -> float | None:
-    """Of a steady step, where content may be computed again; None where that is not known."""
-    ends = step_ends(unlimited, workload.trace) if unlimited is not None else []
-    if unlimited is None or not ends or refusal(workload.trace) is not None:
-        return None
-    found = needs(workload.trace, unlimited.launches, ends)
-    if found is None:
-        return None
-    ns = {launch.sequence: round(launch.kernel_ns) for launch in unlimited.launches}
-    counted = steady_range(len(ends), warm_up)
-    first, last = found.gaps[counted[0] - 1] if counted[0] else 0, found.gaps[counted[-1]]
-    droppable = recomputed_bound.stretches(items(workload.trace, ns))
-    return recomputed_bound.between(
-        found.works, link, first, last, droppable, found.launches
-    ) / len(counted)
 
 
 def _ms(ns: float | None) -> float | None:

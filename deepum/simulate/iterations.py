@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from deepum.errors import DeepumError
 from deepum.planners.iteration import Event, Iteration, Link, merged
 from deepum.simulate import bound, needs
-from deepum.simulate.comparison import lower_bounds, preset_of, run
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run
+from deepum.simulate.preset import preset_of
 from deepum.simulate.steps import WARM_UP, step_ends
 from deepum.simulate.workload import Workload
+from deepum.simulate.workload_bounds import lower_bounds
 
 ITEM_BYTES = 16 << 20  # of an item at most
 _ALIKE = 1e-3  # part of the bytes that may differ: blocks change places

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from deepum.arena.buffers import Buffer
 from deepum.core import Block, Event, Execute, events
 from deepum.errors import UsageError
-from deepum.simulate.comparison import run
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run
 from deepum.simulate.steps import step_ends
 from deepum.simulate.workload import Workload
 

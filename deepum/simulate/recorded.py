@@ -14,8 +14,9 @@ from deepum.core.plan_requests import Options, Request
 from deepum.core.planned import PlannedPolicy
 from deepum.errors import DeepumError, UsageError
 from deepum.planners.problem import Floats
-from deepum.simulate.comparison import preset_of, run
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run
+from deepum.simulate.preset import preset_of
 from deepum.simulate.replay import Launch, replay
 from deepum.simulate.workload import Workload, load
 from deepum.trace import Trace

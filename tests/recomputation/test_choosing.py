@@ -26,8 +26,9 @@ from deepum.rematerialise.trials import (
     Trial,
     Trials,
 )
-from deepum.simulate.comparison import compare, run
+from deepum.simulate.comparison import compare
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run
 from deepum.simulate.steps import steady, steps
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace

@@ -24,8 +24,8 @@ from deepum.recomputation.within import OutOfMemoryError, Within
 from deepum.rematerialise.engine import Engine
 from deepum.rematerialise.heuristics import HEURISTICS, named
 from deepum.rematerialise.soft import SoftEngine
-from deepum.simulate.comparison import DoesNotFitError, run
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import DoesNotFitError, run
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace
 

@@ -14,8 +14,8 @@ import pytest
 from small import MIB, random_iteration, training
 
 from deepum.simulate.bound import Link, Use, Work, bound, of_iteration, periodic
-from deepum.simulate.comparison import DoesNotFitError, run
 from deepum.simulate.policies import POLICIES
+from deepum.simulate.policy_run import DoesNotFitError, run
 from deepum.simulate.replay import machine, replay
 from deepum.simulate.workload import Workload
 from deepum.trace import g10

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from deepum.cli.simulate import command
 from deepum.core import UM_BLOCK_BYTES, BlockRange
-from deepum.simulate.comparison import run
 from deepum.simulate.driver import Driver
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run
 from deepum.simulate.replay import Outcome
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace, TraceWriter, work

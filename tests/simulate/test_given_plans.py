@@ -17,9 +17,9 @@ from deepum.errors import DeepumError, UsageError
 from deepum.planners.core_plans import core_plan, problem_of
 from deepum.planners.outline import Outline, Provenance
 from deepum.simulate import given_plans, recorded
-from deepum.simulate.comparison import run
 from deepum.simulate.iterations import steady_iteration
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run
 from deepum.simulate.workload import load
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -16,10 +16,11 @@ from deepum.core import BlockRange
 from deepum.errors import UsageError
 from deepum.simulate import lms
 from deepum.simulate.batches import fits, largest
-from deepum.simulate.comparison import DoesNotFitError, compare, run
+from deepum.simulate.comparison import compare
 from deepum.simulate.footprint import footprint
 from deepum.simulate.lms.swapper import OutOfMemoryError, Swapper, Tensor
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import DoesNotFitError, run
 from deepum.simulate.steps import steady, steps
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace, TraceWriter, g10, work

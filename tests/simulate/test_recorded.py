@@ -16,13 +16,13 @@ import pytest
 from deepum.core import CoreSettings, Execute, events
 from deepum.simulate import lms
 from deepum.simulate.bound import Link
-from deepum.simulate.comparison import lower_bounds
-from deepum.simulate.comparison import run as observed
 from deepum.simulate.mode import LOCK_STEP
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.policy_run import run as observed
 from deepum.simulate.replay import Outcome, machine, replay
 from deepum.simulate.steps import steps
 from deepum.simulate.workload import Workload, recorded
+from deepum.simulate.workload_bounds import lower_bounds
 from deepum.trace import Trace, work_path
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
