@@ -84,7 +84,7 @@ class Place:
         made = self.environment()
         if self.simulated:
             from deepum.device import choose
-            from deepum.launcher.launch import device_environment
+            from deepum.launcher.environment import device_environment
 
             made = device_environment(choose(self.device), made)
         return made

@@ -4,8 +4,8 @@ native/wire/records.h.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any
 
 from deepum._core import ffi, lib
@@ -235,25 +235,38 @@ class Command:
     location: int
 
 
-def _simple(ctype: str, cls: Any, *names: str) -> Any:
-    def decode(head: tuple[str, int, int, int], record: Any, _words: int) -> Any:
+_Head = tuple[str, int, int, int]
+_Decode = Callable[[_Head, Any, int], Event]
+
+
+def _own(cls: type[Event]) -> tuple[str, ...]:
+    """Names of the fields that an event has besides its header's, which are the record's."""
+    return tuple(field.name for field in fields(cls)[len(fields(Event)) :])
+
+
+def _simple(ctype: str, cls: Any) -> tuple[int, _Decode]:
+    names = _own(cls)
+
+    def decode(head: _Head, record: Any, _words: int) -> Event:
         body = ffi.cast(f"{ctype} *", record)
-        return cls(*head, *(int(getattr(body, name)) for name in names))
+        made: Event = cls(*head, *(int(getattr(body, name)) for name in names))
+        return made
 
     return ffi.sizeof(ctype), decode
 
 
-def _ranged(ctype: str, cls: type[Program] | type[Fault], *names: str) -> Any:
-    def decode(head: tuple[str, int, int, int], record: Any, _words: int) -> Any:
+def _ranged(ctype: str, cls: type[Program] | type[Fault]) -> tuple[int, _Decode]:
+    _, *names = _own(cls)
+
+    def decode(head: _Head, record: Any, _words: int) -> Event:
         body = ffi.cast(f"{ctype} *", record)
-        return cls(
-            *head, BlockRange.decode(int(body.range)), *(int(getattr(body, name)) for name in names)
-        )
+        values = (int(getattr(body, name)) for name in names)
+        return cls(*head, BlockRange.decode(int(body.range)), *values)
 
     return ffi.sizeof(ctype), decode
 
 
-def _execute(head: tuple[str, int, int, int], record: Any, words: int) -> Event:
+def _execute(head: _Head, record: Any, words: int) -> Event:
     body = ffi.cast("deepum_execute_event *", record)
     count = body.write_ranges + body.read_ranges + body.unknown_ranges
     start = ffi.sizeof("deepum_execute_event") // 8
@@ -277,55 +290,32 @@ def _execute(head: tuple[str, int, int, int], record: Any, words: int) -> Event:
     )
 
 
-def _setting(head: tuple[str, int, int, int], record: Any, _words: int) -> Event:
+def _setting(head: _Head, record: Any, _words: int) -> Event:
     body = ffi.cast("deepum_setting_event *", record)
     return Setting(*head, _SETTINGS.get(head[1], f"setting_{head[1]}"), int(body.value))
 
 
-_DECODERS: dict[int, Any] = {
-    lib.DEEPUM_EVENT_DEVICE: _simple(
-        "deepum_device_event", Device, "total_bytes", "capacity_bytes"
-    ),
-    lib.DEEPUM_EVENT_CAPACITY: _simple(
-        "deepum_device_event", Device, "total_bytes", "capacity_bytes"
-    ),
-    lib.DEEPUM_EVENT_ALLOCATE: _simple(
-        "deepum_allocate_event", Allocate, "slot", "generation", "name", "bytes", "first_offset"
-    ),
-    lib.DEEPUM_EVENT_FREE: _simple("deepum_free_event", Free, "slot", "generation"),
+_DECODERS: dict[int, tuple[int, _Decode]] = {
+    lib.DEEPUM_EVENT_DEVICE: _simple("deepum_device_event", Device),
+    lib.DEEPUM_EVENT_CAPACITY: _simple("deepum_device_event", Device),
+    lib.DEEPUM_EVENT_ALLOCATE: _simple("deepum_allocate_event", Allocate),
+    lib.DEEPUM_EVENT_FREE: _simple("deepum_free_event", Free),
+    lib.DEEPUM_EVENT_BLOCK_ACTIVE: _simple("deepum_block_event", Block),
+    lib.DEEPUM_EVENT_BLOCK_INACTIVE: _simple("deepum_block_event", Block),
     lib.DEEPUM_EVENT_EXECUTE: (ffi.sizeof("deepum_execute_event"), _execute),
-    lib.DEEPUM_EVENT_SYNCHRONISE: _simple("deepum_stream_event", Stream, "stream"),
-    lib.DEEPUM_EVENT_STREAM_DESTROYED: _simple("deepum_stream_event", Stream, "stream"),
-    lib.DEEPUM_EVENT_PROGRAM_PREFETCH: _ranged(
-        "deepum_program_event", Program, "location", "advice"
-    ),
-    lib.DEEPUM_EVENT_PROGRAM_ADVISE: _ranged("deepum_program_event", Program, "location", "advice"),
-    lib.DEEPUM_EVENT_FAULT: _ranged("deepum_fault_event", Fault, "faults"),
-    lib.DEEPUM_EVENT_PROGRESS: _simple(
-        "deepum_progress_event", Progress, "stream", "completed", "begun", "completed_at"
-    ),
-    lib.DEEPUM_EVENT_WAITED: _simple(
-        "deepum_waited_event", Waited, "stream", "completed", "waited"
-    ),
-    lib.DEEPUM_EVENT_MOVED: _simple("deepum_moved_event", Moved, "command", "status", "error"),
-    lib.DEEPUM_EVENT_LOST: _simple("deepum_lost_event", Lost, "events"),
+    lib.DEEPUM_EVENT_SYNCHRONISE: _simple("deepum_stream_event", Stream),
+    lib.DEEPUM_EVENT_STREAM_DESTROYED: _simple("deepum_stream_event", Stream),
+    lib.DEEPUM_EVENT_PROGRAM_PREFETCH: _ranged("deepum_program_event", Program),
+    lib.DEEPUM_EVENT_PROGRAM_ADVISE: _ranged("deepum_program_event", Program),
+    lib.DEEPUM_EVENT_FAULT: _ranged("deepum_fault_event", Fault),
+    lib.DEEPUM_EVENT_PROGRESS: _simple("deepum_progress_event", Progress),
+    lib.DEEPUM_EVENT_WAITED: _simple("deepum_waited_event", Waited),
+    lib.DEEPUM_EVENT_MOVED: _simple("deepum_moved_event", Moved),
+    lib.DEEPUM_EVENT_LOST: _simple("deepum_lost_event", Lost),
     lib.DEEPUM_EVENT_SETTING: (ffi.sizeof("deepum_setting_event"), _setting),
-    lib.DEEPUM_EVENT_USAGE: _simple("deepum_usage_event", Usage, "used_bytes", "budget_bytes"),
-    lib.DEEPUM_EVENT_FREE_MEMORY: _simple(
-        "deepum_free_memory_event", FreeMemory, "free_bytes", "reserve_bytes", "completed", "begun"
-    ),
+    lib.DEEPUM_EVENT_USAGE: _simple("deepum_usage_event", Usage),
+    lib.DEEPUM_EVENT_FREE_MEMORY: _simple("deepum_free_memory_event", FreeMemory),
 }
-for _kind in (lib.DEEPUM_EVENT_BLOCK_ACTIVE, lib.DEEPUM_EVENT_BLOCK_INACTIVE):
-    _DECODERS[_kind] = _simple(
-        "deepum_block_event",
-        Block,
-        "slot",
-        "generation",
-        "offset",
-        "bytes",
-        "allocated_bytes",
-        "reserved_bytes",
-    )
 
 
 def events(records: Buffer) -> Iterator[Event]:

@@ -11,7 +11,7 @@ from deepum.device import Device
 from deepum.doctor import containers, gpus, hosts, installation, pytorch
 from deepum.doctor.ask import Answer, ask
 from deepum.doctor.check import Check
-from deepum.launcher.launch import device_environment
+from deepum.launcher.environment import device_environment
 
 
 def examine(device: Device, environment: Mapping[str, str]) -> Iterator[Check]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deepum.doctor.check import Check
-from deepum.launcher.launch import allocator_remarks
+from deepum.launcher.environment import allocator_remarks
 
 # What tests/pytorch_versions was run with.
 _OLDEST, _NEWEST = (2, 4), (2, 15)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from deepum.device import Device
-from deepum.launcher.launch import device_environment
+from deepum.launcher.environment import device_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 SITUATIONS = {

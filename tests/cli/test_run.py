@@ -17,7 +17,7 @@ import pytest
 
 from deepum.configuration.resolve import resolve
 from deepum.device import Device
-from deepum.launcher.launch import child_environment
+from deepum.launcher.environment import child_environment
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]
 SIM = ("run", "--device", "sim")

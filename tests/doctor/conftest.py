@@ -10,7 +10,7 @@ import pytest
 
 from deepum.device import Device
 from deepum.doctor.ask import Answer, ask
-from deepum.launcher.launch import device_environment
+from deepum.launcher.environment import device_environment
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from running import wait_until
 
 from deepum.device import Device
 from deepum.doctor.driver import SAFE_SHARE
-from deepum.launcher.launch import device_environment
+from deepum.launcher.environment import device_environment
 from deepum.machines import machines
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ from deepum.device import Device
 from deepum.doctor import containers, gpus, hosts, installation, pytorch, uvm_tools
 from deepum.doctor.ask import Answer, ask
 from deepum.host import KernelDriver
-from deepum.launcher.launch import device_environment
+from deepum.launcher.environment import device_environment
 
 GIB = 1 << 30
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from deepum.device import Device, ask_driver
 from deepum.doctor import hosts
 from deepum.errors import DeepumError
 from deepum.host import KernelDriver
-from deepum.launcher.launch import device_environment
+from deepum.launcher.environment import device_environment
 from deepum.safety import Gpu, reasons
 
 Deepum = Callable[..., "subprocess.CompletedProcess[str]"]

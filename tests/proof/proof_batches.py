@@ -9,7 +9,7 @@ from proof_programs import Program, random_program
 from deepum.configuration.resolve import resolve
 from deepum.configuration.settings import BY_NAME
 from deepum.device import Device
-from deepum.launcher.launch import child_environment
+from deepum.launcher.environment import child_environment
 
 ORDERS = BY_NAME["eviction_order"].choices
 

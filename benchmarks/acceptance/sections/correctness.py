@@ -28,7 +28,7 @@ from proof_running import Outcome, Runner, opened
 from deepum.configuration.resolve import resolve
 from deepum.configuration.settings import BY_NAME
 from deepum.device import Device
-from deepum.launcher.launch import child_environment
+from deepum.launcher.environment import child_environment
 
 _PROGRAMS = 2000  # as many of them as there is time for
 _SHORT_PROGRAMS = 60
