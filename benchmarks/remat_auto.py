@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kept import Kept, circumstances, results_in, save
-from rematerialisation import NETWORKS
+from remat_networks import NETWORKS
 from simulated_gpu import measured_apart
 
 from deepum.errors import DeepumError
@@ -36,7 +36,7 @@ _OF_CARD = 15 / 16  # a fixed budget
 
 @dataclass(frozen=True)
 class Program:
-    """text: of a named workload, or `NETWORK@BATCH` of benchmarks/rematerialisation.py. card: MiB.
+    """text: of a named workload, or `NETWORK@BATCH` of benchmarks/remat_networks.py. card: MiB.
     steps: where nothing is tried. last: steps that count.
     """
 

@@ -16,20 +16,17 @@ from __future__ import annotations
 
 import gc
 import json
-import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from kept import Kept, circumstances, results_in, save
+from remat_networks import NETWORKS, Network
 from simulated_gpu import measured_apart
 
 from deepum.errors import DeepumError
-from deepum.workloads.registry import Job
 
 MACHINE = "h100-80gb"
 FRACTIONS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
@@ -37,125 +34,6 @@ _WARM, _STEPS = 2, 2
 _MOST_SLOWDOWN = 2.0
 _OF_CARD = 0.98  # the budget; the rest is for what is not foreseen
 _OVERHEAD_STEPS = 4
-
-
-def _named(text: str) -> Callable[[int], Job]:
-    def build(batch: int) -> Job:
-        from deepum.workloads import parse
-
-        return parse(text.format(batch=batch)).build("cuda")
-
-    return build
-
-
-def _narrow(batch: int) -> Job:
-    """A ResNet of 1202 layers for images of 32 x 32: 3 stages of 200 blocks of two convolutions, 16
-    to 64 channels wide (He et al., 2016).
-    """
-    import torch
-    from torch import nn
-    from torch.nn import functional
-
-    from deepum.workloads.images import Basic
-    from deepum.workloads.training import Training, sgd
-
-    with torch.device("cuda"):
-        blocks: list[Any] = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)]
-        inputs = 16
-        for width in (16, 32, 64):
-            for number in range(200):
-                stride = 2 if number == 0 and width > 16 else 1
-                blocks.append(Basic(inputs, width, stride))
-                inputs = width
-        model = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
-
-    def data() -> tuple[Any, ...]:
-        return (
-            torch.randn(batch, 3, 32, 32, device="cuda"),
-            torch.randint(10, (batch,), device="cuda"),
-        )
-
-    def loss(images: Any, classes: Any) -> Any:
-        return functional.cross_entropy(model(images), classes)
-
-    return Training(loss, data, sgd(model.parameters()))
-
-
-def _random_path(batch: int) -> Job:
-    """A supernet of 20 places with four choices each, of which every step takes another path, as in
-    single path one-shot architecture search (Guo et al., 2020).
-    """
-    import torch
-    from torch import nn
-    from torch.nn import functional
-
-    from deepum.workloads.images import InvertedResidual
-    from deepum.workloads.training import Training, sgd
-
-    drawn = random.Random(1)
-
-    class Supernet(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.stem = nn.Conv2d(3, 16, 3, stride=2, padding=1)
-            self.places = nn.ModuleList()
-            inputs = 16
-            for place in range(20):
-                outputs, stride = 16 << place // 5, 2 if place % 5 == 0 else 1
-                self.places.append(
-                    nn.ModuleList(
-                        InvertedResidual(inputs, outputs, stride, widen) for widen in (1, 2, 4, 6)
-                    )
-                )
-                inputs = outputs
-            self.head = nn.Linear(inputs, 1000)
-
-        def forward(self, x: Any) -> Any:
-            x = self.stem(x)
-            for place in self.places:
-                x = place[drawn.randrange(4)](x)
-            return self.head(x.mean((2, 3)))
-
-    with torch.device("cuda"):
-        model = Supernet()
-
-    def data() -> tuple[Any, ...]:
-        return (
-            torch.randn(batch, 3, 224, 224, device="cuda"),
-            torch.randint(1000, (batch,), device="cuda"),
-        )
-
-    def loss(images: Any, classes: Any) -> Any:
-        return functional.cross_entropy(model(images), classes)
-
-    return Training(loss, data, sgd(model.parameters()))
-
-
-@dataclass(frozen=True)
-class Network:
-    """build: a training with a batch. batch: at which its slowdown is measured. blocks: names of
-    the classes that checkpoints are put around. card: bytes, for the largest batch.
-    """
-
-    build: Callable[[int], Job]
-    batch: int
-    blocks: tuple[str, ...]
-    card: int = 11 << 30
-
-
-NETWORKS: Mapping[str, Network] = MappingProxyType(
-    {
-        "resnet50": Network(
-            _named("resnet152:batch={batch},image=224,stage1=3,stage2=4,stage3=6,stage4=3"),
-            64,
-            ("Bottleneck",),
-        ),
-        "resnet1202": Network(_narrow, 64, ("Basic",)),
-        "gpt2-small": Network(_named("gpt2-small:batch={batch}"), 8, ("Block",)),
-        "unet": Network(_named("unet:batch={batch}"), 4, ("Residual", "Attention"), 24 << 30),
-        "random path": Network(_random_path, 64, ("InvertedResidual",)),
-    }
-)
 
 
 def _free() -> None:
@@ -335,47 +213,53 @@ def _ratio(one: dict[str, float] | None, plain: dict[str, float]) -> str:
     return "too small" if one is None else f"{one['ms'] / plain['ms']:.3f}"
 
 
-def table(kept: dict[str, Any]) -> str:
-    """Of all networks, in Markdown."""
+def _slowdowns(networks: dict[str, Any]) -> list[str]:
     columns = ["network", "batch", "peak, GiB", *(str(one) for one in FRACTIONS)]
-    columns += [
-        "checkpoint: of the peak",
-        "its time",
-        "ours at that peak",
-        "if it fits",
-    ]
+    columns += ["checkpoint: of the peak", "its time", "ours at that peak", "if it fits"]
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    for name, one in kept["networks"].items():
+    for name, one in networks.items():
         if (found := one.get("slowdown")) is None:
             continue
-        plain, checkpointed = found["plain"], found["checkpoint"]
+        plain, checkpointed, budgets = found["plain"], found["checkpoint"], found["budgets"]
         cells = [name, str(found["batch"]), f"{plain['peak_bytes'] / (1 << 30):.1f}"]
-        budgets = found["budgets"]
-        for fraction in FRACTIONS:
-            cells.append(
-                _ratio(budgets[str(fraction)], plain) if str(fraction) in budgets else "too small"
-            )
+        cells += [_ratio(budgets.get(str(fraction)), plain) for fraction in FRACTIONS]
         cells.append(f"{checkpointed['peak_bytes'] / plain['peak_bytes']:.2f}")
-        cells.append(_ratio(checkpointed, plain))
-        cells.append(_ratio(found["at_checkpoint"], plain))
-        cells.append(_ratio(found["fits"], plain))
+        others = (checkpointed, found["at_checkpoint"], found["fits"])
+        cells += [_ratio(other, plain) for other in others]
         lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _largest_batches(networks: dict[str, Any]) -> list[str]:
     columns = ["network", "card", "largest batch", "under a budget", "times", "slowdown"]
-    lines += ["", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    for name, one in kept["networks"].items():
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for name, one in networks.items():
         if (found := one.get("largest")) is not None:
             without, within = found["without"], found["with"]
             cells = [name, f"{found['card_bytes'] >> 30} GiB", str(without), str(within)]
             cells += [f"{within / without:.1f}", f"{found['slowdown']:.2f}"]
             lines.append("| " + " | ".join(cells) + " |")
-    cost = kept["networks"].get("resnet50", {}).get("overhead")
-    if cost is not None:
-        more = cost["with_ms"] - cost["without_ms"]
-        lines += ["", "| ResNet-50, 4 images, one core, all fits | |", "|---|---|"]
-        lines.append(f"| ms of a step without | {cost['without_ms']:.0f} |")
-        lines.append(f"| more with | {100 * more / cost['without_ms']:.1f} % |")
-        lines.append(f"| operators of a step | {cost['operators']:.0f} |")
-        lines.append(f"| us an operator | {1000 * more / cost['operators']:.0f} |")
+    return lines
+
+
+def _cost(found: dict[str, float]) -> list[str]:
+    more = found["with_ms"] - found["without_ms"]
+    return [
+        "| ResNet-50, 4 images, one core, all fits | |",
+        "|---|---|",
+        f"| ms of a step without | {found['without_ms']:.0f} |",
+        f"| more with | {100 * more / found['without_ms']:.1f} % |",
+        f"| operators of a step | {found['operators']:.0f} |",
+        f"| us an operator | {1000 * more / found['operators']:.0f} |",
+    ]
+
+
+def table(kept: dict[str, Any]) -> str:
+    """Of all networks, in Markdown."""
+    networks = kept["networks"]
+    lines = [*_slowdowns(networks), "", *_largest_batches(networks)]
+    if (found := networks.get("resnet50", {}).get("overhead")) is not None:
+        lines += ["", *_cost(found)]
     return "\n".join(lines) + "\n"
 
 

@@ -106,6 +106,29 @@ def _faults_of_operators(values: Mapping[str, Value]) -> Value:
     return "times" if values["faults"] is None else values["faults"]
 
 
+def _check_files(values: dict[str, Value]) -> None:
+    """Makes paths of what is written absolute. Raises DeepumError for what cannot be, or was not
+    written by us.
+    """
+    for name in ("record", "stats"):
+        if values[name] is not None:
+            values[name] = str(writable(Path(str(values[name])), name))
+    if values["profile"] is not None:
+        values["profile"] = str(_usable_profile(Path(str(values["profile"])), values))
+    if values["plan"] is not None:
+        values["plan"] = str(_usable_plan(Path(str(values["plan"])), values))
+    written = [
+        str(values[name])
+        for name in ("record", "stats", "profile", "plan")
+        if values[name] is not None
+    ]
+    if len(set(written)) < len(written):
+        raise UsageError(
+            f"{max(written, key=written.count)}: is given for two of --record, --stats, "
+            f"--profile and --tune plan; give each a file of its own"
+        )
+
+
 def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[str, str]) -> Plan:
     """Checks all that can be checked before the start. Raises DeepumError."""
     if not command:
@@ -132,23 +155,7 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
         raise UsageError(f"plan {values['plan']}: is for --policy planned; add that")
     if values["writes"] == OPERATORS:
         values["faults"] = _faults_of_operators(values)
-    for name in ("record", "stats"):
-        if values[name] is not None:
-            values[name] = str(writable(Path(str(values[name])), name))
-    if values["profile"] is not None:
-        values["profile"] = str(_usable_profile(Path(str(values["profile"])), values))
-    if values["plan"] is not None:
-        values["plan"] = str(_usable_plan(Path(str(values["plan"])), values))
-    written = [
-        str(values[name])
-        for name in ("record", "stats", "profile", "plan")
-        if values[name] is not None
-    ]
-    if len(set(written)) < len(written):
-        raise UsageError(
-            f"{max(written, key=written.count)}: is given for two of --record, --stats, "
-            f"--profile and --tune plan; give each a file of its own"
-        )
+    _check_files(values)
     program = child.find_program(command[0], environment)
     made, remarks = child_environment(values, device, environment)
     said = [
