@@ -6,10 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "markers.hpp"
@@ -18,6 +16,7 @@
 #include "places.hpp"
 #include "simulate.h"
 #include "um_model/engine.hpp"
+#include "work_objects.hpp"
 
 namespace deepum::simulate {
 
@@ -65,7 +64,14 @@ class Replay {
     double kernel_ns;
   };
 
+  // False: malformed.
+  bool check_work(std::span<const std::uint8_t> work);
   bool take(const deepum_event_header& header, std::span<const std::uint8_t> record);
+  bool give(std::span<std::uint8_t> copy);
+  void change_card(deepum_device_event& event) const;
+  void block(const deepum_block_event& event);
+  void stream_destroyed(const deepum_stream_event& event);
+  void end_launch();
   void decide(const std::uint8_t* record, std::size_t bytes);
   void round();
   void answer(const deepum_command& command, deepum_moved_status status);
@@ -97,10 +103,7 @@ class Replay {
   void launch(const deepum_work& work, std::span<const deepum_work_access> accesses);
   void copy_inside(um_model::Stream on, std::span<const um_model::Access> accesses);
   void program_call() { engine_.program_call(); }
-  um_model::Stream stream(std::uint32_t number, std::uint32_t device);
-  um_model::Event event(std::uint32_t number);
   um_model::Range range(const deepum_work_access& access);
-  um_model::Range plain(const deepum_work_access& access) const;
   std::vector<um_model::Range> ranges(std::span<const deepum_work_access> accesses);
   void mark(deepum_simulation_mark_kind kind, double time_ns);
 
@@ -125,12 +128,7 @@ class Replay {
   std::deque<Stall> stalls_;
   std::array<double, DEEPUM_MAX_STREAMS> waited_ns_{};
 
-  std::unordered_map<std::uint32_t, um_model::Stream> streams_;  // by number in the work
-  std::unordered_map<std::uint32_t, um_model::Event> events_;
-  std::vector<um_model::Stream> program_streams_;
-  // Device memory: its place by the address that the work knows.
-  std::map<std::uint64_t, um_model::Range> plain_;
-  std::uint64_t next_plain_ = 1ull << 52;
+  WorkObjects objects_;
   bool work_waits_ = false;                      // waits are in the work, not in the events
   const std::uint8_t* checked_until_ = nullptr;  // end of the work that was found to be sound
 

@@ -88,12 +88,4 @@ void Replay::tell_waited(std::uint32_t stream, std::uint64_t completed) {
   emit(event.header);
 }
 
-// An event that the trace does not have: those that follow come later by its length.
-void Replay::emit(deepum_event_header& header) {
-  header.sequence = next_sequence_;
-  next_sequence_ += header.words;
-  shift_ += header.words;
-  decide(reinterpret_cast<const std::uint8_t*>(&header), std::size_t{header.words} * 8);
-}
-
 }  // namespace deepum::simulate

@@ -17,7 +17,7 @@ void Replay::mark(deepum_simulation_mark_kind kind, double time_ns) {
 }
 
 void Replay::finish() {
-  for (const um_model::Stream stream : program_streams_) {
+  for (const um_model::Stream stream : objects_.streams()) {
     engine_.synchronise_stream(um_model::kProgram, stream);
   }
   for (const auto& [index, event] : step_ends_) {

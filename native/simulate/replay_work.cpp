@@ -30,44 +30,16 @@ bool sound(const deepum_work& work, std::span<const deepum_work_access> accesses
 
 }  // namespace
 
-um_model::Stream Replay::stream(std::uint32_t number, std::uint32_t device) {
-  const auto found = streams_.find(number);
-  if (found != streams_.end()) {
-    return found->second;
-  }
-  const um_model::Stream made = engine_.add_stream(static_cast<int>(device));
-  streams_[number] = made;
-  program_streams_.push_back(made);
-  return made;
-}
-
-um_model::Event Replay::event(std::uint32_t number) {
-  const auto found = events_.find(number);
-  return found != events_.end() ? found->second : events_[number] = engine_.add_event();
-}
-
 // Nothing, for memory that is not there.
 Range Replay::range(const deepum_work_access& access) {
   if (access.slot == DEEPUM_WORK_BY_ADDRESS) {
-    return plain(access);
+    return objects_.range(access);
   }
   const Place* const place = places_.find(access.slot);
   if (place == nullptr || access.offset >= place->bytes) {
     return {0, 0};
   }
   return {place->base + access.offset, std::min(access.bytes, place->bytes - access.offset)};
-}
-
-Range Replay::plain(const deepum_work_access& access) const {
-  auto found = plain_.upper_bound(access.offset);
-  if (found == plain_.begin()) {
-    return {0, 0};
-  }
-  const auto& [address, place] = *--found;
-  const std::uint64_t inside = access.offset - address;
-  return inside < place.bytes
-             ? Range{place.address + inside, std::min(access.bytes, place.bytes - inside)}
-             : Range{0, 0};
 }
 
 std::vector<Range> Replay::ranges(std::span<const deepum_work_access> accesses) {
@@ -97,7 +69,7 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
       std::vector<Range> managed = ranges(accesses), other;
       std::vector<Range>& destination = in ? managed : other;
       std::vector<Range>& source = in ? other : managed;
-      const um_model::Stream on = stream(work.stream, device);
+      const um_model::Stream on = objects_.stream(work.stream, device);
       if (executing_ != nullptr && !of_helper) {
         markers_[executing_->stream].adopt(on);
       }
@@ -107,15 +79,16 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
     }
     case DEEPUM_WORK_HOST_COPY:
       worked_ = true;
-      engine_.copy(kProgram, stream(work.stream, device), std::vector<Range>{},
+      engine_.copy(kProgram, objects_.stream(work.stream, device), std::vector<Range>{},
                    std::vector<Range>{}, work.device_bytes, 0, {});
       return true;
     case DEEPUM_WORK_PREFETCH:
-      engine_.prefetch(kProgram, stream(work.stream, device), ranges(accesses), work.location);
+      engine_.prefetch(kProgram, objects_.stream(work.stream, device), ranges(accesses),
+                       work.location);
       return true;
     case DEEPUM_WORK_DISCARD:
-      engine_.discard(kProgram, stream(work.stream, device), ranges(accesses), work.location,
-                      (work.flags & DEEPUM_WORK_THEN_PREFETCH) != 0);
+      engine_.discard(kProgram, objects_.stream(work.stream, device), ranges(accesses),
+                      work.location, (work.flags & DEEPUM_WORK_THEN_PREFETCH) != 0);
       return true;
     case DEEPUM_WORK_ADVISE:
       if (work.event > DEEPUM_MODEL_UNSET_ACCESSED_BY) {
@@ -125,22 +98,22 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
                      work.location);
       return true;
     case DEEPUM_WORK_CALL:
-      engine_.call(kProgram, stream(work.stream, device), {});
+      engine_.call(kProgram, objects_.stream(work.stream, device), {});
       return true;
     case DEEPUM_WORK_RECORD:
-      engine_.record(kProgram, event(work.event), stream(work.stream, device));
+      engine_.record(kProgram, objects_.event(work.event), objects_.stream(work.stream, device));
       return true;
     case DEEPUM_WORK_WAIT:
-      engine_.wait(kProgram, stream(work.stream, device), event(work.event));
+      engine_.wait(kProgram, objects_.stream(work.stream, device), objects_.event(work.event));
       return true;
     case DEEPUM_WORK_SYNCHRONISE_EVENT:
-      engine_.synchronise(kProgram, event(work.event));
+      engine_.synchronise(kProgram, objects_.event(work.event));
       if (!of_helper) {
         mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
       }
       return true;
     case DEEPUM_WORK_SYNCHRONISE_STREAM:
-      engine_.synchronise_stream(kProgram, stream(work.stream, device));
+      engine_.synchronise_stream(kProgram, objects_.stream(work.stream, device));
       if (!of_helper) {
         mark(DEEPUM_SIMULATION_SYNCHRONISE, now());
       }
@@ -152,18 +125,13 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
       if (accesses.size() != 1 || accesses[0].bytes == 0 || work.location < 0) {
         return false;
       }
-      plain_[accesses[0].offset] = {next_plain_, accesses[0].bytes};
-      engine_.map_device({next_plain_, accesses[0].bytes}, work.location);
-      next_plain_ += (accesses[0].bytes / kBlockBytes + 2) * kBlockBytes;
+      objects_.map(accesses[0], work.location);
       return true;
     case DEEPUM_WORK_UNMAP:
       if (accesses.size() != 1) {
         return false;
       }
-      if (const auto found = plain_.find(accesses[0].offset); found != plain_.end()) {
-        engine_.unmap(found->second.address);
-        plain_.erase(found);
-      }
+      objects_.unmap(accesses[0].offset);
       return true;
     default:
       return false;
@@ -173,7 +141,7 @@ bool Replay::do_work(const deepum_work& work, std::span<const deepum_work_access
 void Replay::launch(const deepum_work& work, std::span<const deepum_work_access> accesses) {
   worked_ = true;
   const um_model::Stream on =
-      stream(work.stream, executing_ != nullptr ? executing_->header.device : 0);
+      objects_.stream(work.stream, executing_ != nullptr ? executing_->header.device : 0);
   if (executing_ != nullptr) {
     StreamMarkers& markers = markers_[executing_->stream];
     if (!markers.stream()) {
