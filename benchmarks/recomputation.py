@@ -21,7 +21,7 @@ from typing import Any
 
 from kept import Kept, add_costs, measure_points, results_in
 
-from deepum.rematerialise.trials import STEPS
+from deepum.recomputation.joined import MOST_STEPS as STEPS
 from deepum.simulate.comparison import compare, preset_of
 from deepum.simulate.driver import BAND
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
