@@ -18,7 +18,7 @@ from deepum.rematerialise.residency import Counters
 from deepum.rematerialise.soft import WINDOW, SoftEngine
 from deepum.rematerialise.trials import Trial
 
-_MEASURED = 1  # steps of a trial: what is recorded is a step over and over
+_MEASURED = 2  # steps of a trial: what is recorded is a step over and over
 MOST_STEPS = most_steps(_MEASURED)  # until a choice is made
 
 

@@ -4,8 +4,9 @@ says in which order).
 
 Programs are not all regular. A step's time is taken over the work that it did, so that an
 evaluation between two steps, or a longer batch, is no slower step. A trial counts by the median of
-its steps. What is best is tried once more, and counts by the slower of both; moving alone is by
-then as well, and counts by the faster: so no setting wins by accident.
+its steps, or by the slower of two. What is best is tried once more, and counts by the slower trial;
+moving alone is by then as well, and counts by the faster trial and step: so no setting wins by
+accident.
 
 Times are the GPU's, between the ends of steps, which are known late: waits for the GPU around the
 steps that count would make moving dearer than it is.
@@ -160,11 +161,12 @@ class Choice:
             return
         assert self._attempt is not None
         trial = self._attempt.trial
-        pace = statistics.median(one.pace for one in counted)
+        paces = [one.pace for one in counted]
         if trial.setting == ALONE:
             self.work = int(statistics.median(one.work for one in counted))
-            trial.ns = min(trial.ns, pace)
+            trial.ns = min(trial.ns, statistics.median_low(paces))
         else:
+            pace = statistics.median_high(paces)
             trial.ns = max(trial.ns, pace) if trial.times else pace
         trial.times += 1
         self._go_on()

@@ -40,7 +40,7 @@ def _chosen(one: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
     """A process whose budget was `auto`."""
     took = f"{size(choice['used_bytes'])} of {size(choice['card_bytes'])}"
     if choice["outcome"] == "fits" and not choice["steps"]:
-        return f"{took}; no optimizer of PyTorch's has stepped: all was left to moving"
+        return f"{took}; no step of a training was seen: all was left to moving"
     if choice["outcome"] == "fits":
         return f"{took}; it fits, nothing was tried"
     trials = choice["trials"]

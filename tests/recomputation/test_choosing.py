@@ -104,8 +104,8 @@ def test_another_setting_begins_with_an_empty_cache_and_empties_it_of_what_lived
     for number in range(MOST_STEPS):
         joined.begin(number)
     changed = [at for at in range(1, MOST_STEPS) if settings[at] != settings[at - 1]]
-    assert changed == [6, 9, 12, 15], "three settings are no better, and moving alone is kept"
-    assert emptied == [6, 7, 9, 10, 12, 13, 15, 16]
+    assert changed == [7, 11, 15, 19], "three settings are no better, and moving alone is kept"
+    assert emptied == [7, 8, 11, 12, 15, 16, 19, 20]
 
 
 def workload(made: Made) -> Workload:
