@@ -29,7 +29,7 @@ FIRST = (
 SETTLE = 2  # steps of a trial that do not count
 FITS = 7 / 8  # of the card: what is below is not moved, with the gaps that blocks leave
 _AGAIN = 3  # trials once more: moving alone's, the best's, and the next best's if that was luck
-_GROWN = 1.25  # of the memory that was used: the choice is made again
+_GROWN = 1.25  # of the memory that was used in trials: the choice is made again
 _WATCHED = 9  # steps by whose median what was chosen is watched
 
 
@@ -82,7 +82,7 @@ class Choice:
         self.setting: Setting = ALONE
         self.outcome = Outcome.FITS
         self.steps = 0
-        self.peak = 0
+        self.peak = 0  # bytes, by the end of the latest search
         self.link_ns = 0.0
         self.work = 0  # bytes of a usual step, behind the first trial
         self.decided = 0  # step at which the latest search ended; 0: none did
@@ -122,6 +122,7 @@ class Choice:
         self.steps += 1
         was = self.setting
         if self._attempt is not None:
+            self.peak = step.peak
             self._attempt.steps.append(step)
             self._try_on()
         elif self.outcome in (Outcome.FITS, Outcome.UNDECIDED):
@@ -136,12 +137,11 @@ class Choice:
             return
         self.outcome = Outcome.UNDECIDED
         if self.steps >= FIRST:
-            self._begin_search(step)
+            self._begin_search()
 
-    def _begin_search(self, step: Step) -> None:
+    def _begin_search(self) -> None:
         if self.link_ns == 0.0:
             self.link_ns = self._link()
-        self.peak = step.peak
         self.outcome = Outcome.UNDECIDED
         self._search = Search()
         self._again = 0
@@ -207,8 +207,8 @@ class Choice:
         """
         self._latest.append(step)
         if step.peak > _GROWN * self.peak:
-            self._begin_search(step)
+            self._begin_search()
         elif self.setting != ALONE and self.steps >= self._next_search:
             paces = [one.pace for one in self._latest if one.ns is not None]
             if len(paces) > _WATCHED // 2 and statistics.median(paces) > self._search.trials[0].ns:
-                self._begin_search(step)
+                self._begin_search()

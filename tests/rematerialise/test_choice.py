@@ -115,6 +115,13 @@ def test_a_program_that_grows_is_looked_at_then_and_once_more() -> None:
     assert set(program.settings[-30:]) == {ALONE}
 
 
+def test_what_grows_while_settings_are_tried_is_not_looked_at_again() -> None:
+    program = Program(best_at(2), peak=2 * GIB).run(FIRST + 10)
+    program.peak = 3 * GIB
+    program.run(2 * MOST)
+    assert program.choice.decided <= MOST and program.choice.setting == Setting(2)
+
+
 def test_a_setting_that_becomes_worse_than_moving_alone_was_is_given_up() -> None:
     program = Program(best_at(2)).run(MOST)
     assert program.choice.setting == Setting(2)
