@@ -5,6 +5,7 @@ the price that trials find.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 
 import pytest
 from recomputing import MIB, Followed, Made, training
@@ -17,6 +18,8 @@ from deepum.rematerialise.soft import SoftEngine
 from deepum.rematerialise.trials import ALONE, BUDGETS, MOST, PRICES, Search, Setting, Trial
 from deepum.simulate.comparison import compare, run
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.recomputed import Recomputing
+from deepum.simulate.replay import machine, replay
 from deepum.simulate.steps import steady, steps
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace
@@ -124,6 +127,27 @@ def test_joined_with_moving_it_is_faster_than_either() -> None:
     moving, joined, alone = (found.rows[name].ns for name in ("deepum", "remat", "remat-alone"))
     assert joined < 0.8 * moving
     assert joined < 1.02 * alone
+
+
+def test_a_program_is_told_when_the_gpu_was_through_with_its_steps() -> None:
+    made = workload(training(12, 8, 32, 10**6))
+    told: list[list[float]] = []
+
+    class Asking(Recomputing):
+        def chunks(self, ended: Callable[[int], float]) -> Iterator[tuple[bytes, bytes]]:
+            for number, chunk in enumerate(super().chunks(ended)):
+                told.append([ended(step) for step in range(number + 1)])
+                yield chunk
+
+    program = Asking(made, {}, 480 * MIB, 0.1)
+    settings = BY_NAME["remat"].settings(1024)
+    outcome = replay(program, machine("v100-16gb"), settings, 480 * MIB)
+    ends = [mark.ns for mark in outcome.marks if mark.kind == "step"]
+    for number, times in enumerate(told):
+        assert math.isnan(times[number]), "it is not launched"
+        known = [at for at in times if not math.isnan(at)]
+        assert known == ends[: len(known)], "as it is at the end of the run"
+    assert len(told) == 9 and not math.isnan(told[-1][4])
 
 
 def test_where_nothing_is_gained_it_is_as_fast_as_moving_alone() -> None:
