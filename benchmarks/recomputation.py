@@ -8,7 +8,7 @@ again alone (`remat-alone`), and one of both (`remat`), where the link is what l
 
 A point is bound by the link where what `deepum` moves in a step takes the link longer, one
 direction after the other, than launches take: of the named workloads on `v100-16gb` and `rtx4090`
-these are all that are. A run takes 34 steps; in the first 30 prices are tried, the next three are
+these are all that are. A run takes 57 steps; in the first 53 prices are tried, the next three are
 counted, of `deepum` as well. `remat-alone` and the bounds are of seven steps.
 Results are kept in FILE (--json) as each point is done, by mode and costs.
 """
@@ -21,7 +21,7 @@ from typing import Any
 
 from kept import Kept, add_costs, measure_points, results_in
 
-from deepum.rematerialise.trials import STEPS
+from deepum.recomputation.joined import MOST_STEPS as STEPS
 from deepum.simulate.comparison import compare
 from deepum.simulate.driver import BAND
 from deepum.simulate.mode import DEFAULT, MODES, mode_of

@@ -1,10 +1,15 @@
-"""Recomputed or moved, chosen while a program runs: settings are tried on its steps, and what makes
-them shortest is kept (deepum.rematerialise.trials says in which order).
+"""Recomputed or moved, chosen while a program runs, of PyTorch's tensors as of recorded ones:
+settings are tried on its steps, and what makes them shortest is kept (deepum.rematerialise.trials
+says in which order).
 
-Programs are not as regular as recorded ones. A step's time is taken over the work that it did, so
-that an evaluation between two steps, or a longer batch, is no slower step. A setting counts by the
-median of its steps and moving alone by the fastest of its own, so that no setting wins by accident;
-and one that won has to do so once more, against moving alone as it is by then.
+Programs are not all regular. A step's time is taken over the work that it did, so that an
+evaluation between two steps, or a longer batch, is no slower step. A trial counts by the median of
+its steps, or by the slower of two. What is best is tried once more, and counts by the slower trial;
+moving alone is by then as well, and counts by the faster trial and step: so no setting wins by
+accident.
+
+Times are the GPU's, between the ends of steps, which are known late: waits for the GPU around the
+steps that count would make moving dearer than it is.
 """
 
 from __future__ import annotations
@@ -16,20 +21,26 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from deepum.rematerialise.trials import ALONE, Search, Setting, Trial
+from deepum.rematerialise.trials import ALONE, MOST, Search, Setting, Trial
 
 FIRST = (
-    3  # steps before the first trial: memory and what deepum learned are not yet as they will be
+    3  # steps before the first trial: memory, and what deepum learned, are not yet as they will be
 )
-SETTLE, MEASURED = 2, 3  # steps of a trial
+SETTLE = 2  # steps of a trial that do not count
 FITS = 7 / 8  # of the card: what is below is not moved, with the gaps that blocks leave
-_GROWN = 1.25  # of the memory that was used: the choice is made again
+_AGAIN = 3  # trials once more: moving alone's, the best's, and the next best's if that was luck
+_GROWN = 1.25  # of the memory that was used in trials: the choice is made again
 _WATCHED = 9  # steps by whose median what was chosen is watched
+
+
+def most_steps(measured: int) -> int:
+    """Steps until a choice is made, where each step's time is known as the next one ends."""
+    return FIRST + (SETTLE + measured + 1) * (MOST + _AGAIN)
 
 
 @dataclass
 class Step:
-    """work: bytes that the program's operators allocated. peak: bytes of its tensors at most, in
+    """work: of the program's own, bytes that it asks for. peak: bytes of its memory at most, in
     this step or one before. ns: nanoseconds; None: not known yet.
     """
 
@@ -59,38 +70,27 @@ class _Attempt:
     trial: Trial
     steps: list[Step] = field(default_factory=list)
 
-    def measured(self, wait: Callable[[Step], None]) -> list[Step] | None:
-        """Those that count; None as long as there are too few, or their times are not known. Not
-        waited for before one step more has begun, so that the GPU has work meanwhile.
-        """
-        found = self.steps[SETTLE : SETTLE + MEASURED]
-        if len(found) < MEASURED:
-            return None
-        if found[-1].ns is None and len(self.steps) > SETTLE + MEASURED:
-            wait(found[-1])
-        return found if found[-1].ns is not None else None
-
 
 class Choice:
     """card: bytes that the program may have resident. link: gives the nanoseconds of a byte on the
-    link, and is asked once. wait: until the time of a step, and of those before it, is known.
-    setting: in force now; ALONE: nothing is computed again.
+    link, and is asked once. measured: steps of a trial that count. setting: in force now; ALONE:
+    nothing is computed again.
     """
 
-    def __init__(self, card: int, link: Callable[[], float], wait: Callable[[Step], None]) -> None:
+    def __init__(self, card: int, link: Callable[[], float], measured: int) -> None:
         self.card = card
         self.setting: Setting = ALONE
         self.outcome = Outcome.FITS
         self.steps = 0
-        self.peak = 0
+        self.peak = 0  # bytes, by the end of the latest search
         self.link_ns = 0.0
         self.work = 0  # bytes of a usual step, behind the first trial
+        self.decided = 0  # step at which the latest search ended; 0: none did
         self._link = link
-        self._wait = wait
+        self._measured = measured
         self._search = Search()
         self._attempt: _Attempt | None = None
-        self._is_confirming = False
-        self.decided = 0  # step at which the latest search ended; 0: none did
+        self._again = 0  # trials once more
         self._next_search = 0  # step before which none begins because steps got longer
         self._latest: deque[Step] = deque(maxlen=_WATCHED)
 
@@ -107,13 +107,22 @@ class Choice:
     @property
     def trials(self) -> list[Trial]:
         """Those of the latest search; ns: of a byte of work."""
-        return [one for one in self._search.trials if one.ns < math.inf]
+        return [one for one in self._search.trials if one.times]
+
+    @property
+    def awaited(self) -> Step | None:
+        """A step whose time has to be known when the one that runs now ends: with that one the GPU
+        has work while the program waits.
+        """
+        counted = self._counted()
+        return counted[-1] if counted and counted[-1].ns is None else None
 
     def end(self, step: Step) -> bool:
         """A step ended. Whether another setting is in force now."""
         self.steps += 1
         was = self.setting
         if self._attempt is not None:
+            self.peak = step.peak
             self._attempt.steps.append(step)
             self._try_on()
         elif self.outcome in (Outcome.FITS, Outcome.UNDECIDED):
@@ -128,54 +137,66 @@ class Choice:
             return
         self.outcome = Outcome.UNDECIDED
         if self.steps >= FIRST:
-            self._begin_search(step)
+            self._begin_search()
 
-    def _begin_search(self, step: Step) -> None:
+    def _begin_search(self) -> None:
         if self.link_ns == 0.0:
             self.link_ns = self._link()
-        self.peak = step.peak
         self.outcome = Outcome.UNDECIDED
         self._search = Search()
-        self._is_confirming = False
+        self._again = 0
         self._latest.clear()
-        self._begin(Trial(ALONE, self.steps))
-        self._search.trials.append(self._running)
+        self._go_on()
 
-    @property
-    def _running(self) -> Trial:
-        assert self._attempt is not None
-        return self._attempt.trial
-
-    def _begin(self, trial: Trial) -> None:
-        self._attempt = _Attempt(trial)
-        self.setting = trial.setting
+    def _counted(self) -> list[Step]:
+        """Steps of this trial that count, none while there are too few."""
+        steps = self._attempt.steps if self._attempt is not None else []
+        found = steps[SETTLE : SETTLE + self._measured]
+        return found if len(found) == self._measured else []
 
     def _try_on(self) -> None:
         """A trial ends, or goes on."""
-        assert self._attempt is not None
-        measured = self._attempt.measured(self._wait)
-        if measured is None:
+        counted = self._counted()
+        if not counted or self.awaited is not None:
             return
-        paces = [one.pace for one in measured if one.ns is not None]
-        if self._running.setting == ALONE:
-            alone = self._search.trials[0]
-            alone.ns = min(alone.ns, *paces)
-            self.work = int(statistics.median(one.work for one in measured))
+        assert self._attempt is not None
+        trial = self._attempt.trial
+        paces = [one.pace for one in counted]
+        if trial.setting == ALONE:
+            self.work = int(statistics.median(one.work for one in counted))
+            trial.ns = min(trial.ns, statistics.median_low(paces))
         else:
-            self._running.ns = statistics.median(paces)
-        following = None if self._is_confirming else self._search.next()
-        if following is not None:
-            self._begin(Trial(following, self.steps))
-            self._search.trials.append(self._running)
-        elif self._search.best != ALONE and not self._is_confirming:
-            self._is_confirming = True
-            self._begin(Trial(ALONE, self.steps))
+            pace = statistics.median_high(paces)
+            trial.ns = max(trial.ns, pace) if trial.times else pace
+        trial.times += 1
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """With another trial, or with what is best."""
+        trial = self._following()
+        if trial is not None:
+            self._attempt = _Attempt(trial)
+            self.setting = trial.setting
         else:
             self._end_search()
 
+    def _following(self) -> Trial | None:
+        """The next trial: of another setting; then moving alone's and the best's once more."""
+        search = self._search
+        if not self._again and (setting := search.next()) is not None:
+            search.trials.append(Trial(setting))
+            return search.trials[-1]
+        if self._again < _AGAIN and search.best.setting != ALONE:
+            for trial in (search.trials[0], search.best):
+                if trial.times == 1:
+                    self._again += 1
+                    return trial
+        return None
+
     def _end_search(self) -> None:
+        best = self._search.best
         self._attempt = None
-        self.setting = self._search.best
+        self.setting = best.setting if best.times > 1 else ALONE
         self.outcome = Outcome.MOVE if self.setting == ALONE else Outcome.RECOMPUTE
         self._next_search = self.steps + 2 * (self.steps - self.decided)
         self.decided = self.steps
@@ -186,8 +207,8 @@ class Choice:
         """
         self._latest.append(step)
         if step.peak > _GROWN * self.peak:
-            self._begin_search(step)
+            self._begin_search()
         elif self.setting != ALONE and self.steps >= self._next_search:
             paces = [one.pace for one in self._latest if one.ns is not None]
             if len(paces) > _WATCHED // 2 and statistics.median(paces) > self._search.trials[0].ns:
-                self._begin_search(step)
+                self._begin_search()

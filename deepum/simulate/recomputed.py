@@ -5,14 +5,14 @@ runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from deepum.errors import UsageError
 from deepum.recomputation.joined import Joined
 from deepum.recomputation.reading import items, others, refusal
 from deepum.recomputation.within import Within
 from deepum.rematerialise.heuristics import PricedPath, named
-from deepum.rematerialise.trials import BUDGETS, Trial
+from deepum.rematerialise.trials import BUDGETS
 from deepum.simulate.replay import Launch
 from deepum.simulate.workload import Workload
 
@@ -21,7 +21,7 @@ from deepum.simulate.workload import Workload
 class Recomputing:
     """`ns`: what launches take, by sequence. `memory_bytes`: of the card; `link_ns`: of a byte on
     the link. `moves`: not all has to fit the card. `heuristic`: by which it does, of
-    deepum.rematerialise. `trials`: of prices, once it has run.
+    deepum.rematerialise.
     """
 
     workload: Workload
@@ -30,16 +30,13 @@ class Recomputing:
     link_ns: float
     moves: bool = True
     heuristic: str | None = None
-    trials: list[Trial] = field(default_factory=list)
 
-    def chunks(self, now: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
+    def chunks(self, ended: Callable[[int], float]) -> Iterator[tuple[bytes, bytes]]:
         """As `deepum.simulate.replay.Program` has it."""
         trace = self.workload.trace
         slots, program = others(trace), items(trace, self.ns)
         if self.moves:
-            joined = Joined(self.memory_bytes, self.link_ns, now, slots)
-            self.trials = joined.trials
-            yield from joined.run(program)
+            yield from Joined(self.memory_bytes, self.link_ns, ended, slots).run(program)
         elif self.heuristic is not None:
             yield from Within(self.memory_bytes, named(self.heuristic), slots).run(program)
         else:

@@ -26,11 +26,12 @@ Watch = Callable[[Core], Callable[[], None]]
 
 
 class Program(Protocol):
-    """A program that goes by what time it is. `chunks`: events and work, one after the other, as
-    long as there are any; `now`: the host's clock, ns.
+    """A program that goes by how long its steps take. `chunks`: events and work, one after the
+    other, as long as there are any; `ended`: when the GPU was through with a step, from 0, in ns;
+    NaN: it is not, yet.
     """
 
-    def chunks(self, now: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
+    def chunks(self, ended: Callable[[int], float]) -> Iterator[tuple[bytes, bytes]]:
         """All of them."""
 
 
@@ -196,7 +197,9 @@ def _run(handle: Any, trace: Trace | Program, settings: CoreSettings, watch: Wat
     if isinstance(trace, Trace):
         _run_chunk(handle, trace.events, trace.work, look)
         return
-    for events, work in trace.chunks(lambda: float(lib.deepum_simulation_now(handle))):
+    for events, work in trace.chunks(
+        lambda step: float(lib.deepum_simulation_step_end(handle, step))
+    ):
         _run_chunk(handle, events, work, look)
 
 

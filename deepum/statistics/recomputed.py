@@ -40,7 +40,7 @@ def _chosen(one: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
     """A process whose budget was `auto`."""
     took = f"{size(choice['used_bytes'])} of {size(choice['card_bytes'])}"
     if choice["outcome"] == "fits" and not choice["steps"]:
-        return f"{took}; no optimizer of PyTorch's has stepped: all was left to moving"
+        return f"{took}; no step of a training was seen: all was left to moving"
     if choice["outcome"] == "fits":
         return f"{took}; it fits, nothing was tried"
     trials = choice["trials"]
@@ -50,9 +50,10 @@ def _chosen(one: Mapping[str, Any], choice: Mapping[str, Any]) -> str:
         return f"{took}; {settings} tried in {choice['steps']} steps, too few to choose"
     alone, again = trials[0]["ms"], min((trial["ms"] for trial in trials[1:]), default=0.0)
     if choice["outcome"] == "move":
+        took = f"took {again:.3g} ms or more" if again >= alone else "were not faster twice"
         return (
             f"moving alone was chosen: {alone:.3g} ms a step, and {len(trials) - 1} settings that "
-            f"compute again took {again:.3g} ms or more"
+            f"compute again {took}"
         )
     return (
         f"computing again was chosen for up to {choice['price_ns']:.3g} ns a byte, within "

@@ -193,7 +193,7 @@ def _of_the_link(run: Run) -> list[Advice]:
     """
     found = []
     if run.pytorch and not run.recomputes:
-        why = "some 30 steps find out whether computing activations again is faster than moving"
+        why = "some 50 steps find out whether computing activations again is faster than moving"
         found.append(Advice("--remat auto", why))
     if not run.launches_over_capacity:  # else a smaller one was named
         found.append(_ANOTHER_BATCH)

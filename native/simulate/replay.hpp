@@ -48,6 +48,7 @@ class Replay {
   void finish();
 
   double now() const { return engine_.now(um_model::kProgram); }
+  double step_end(std::size_t step) const;  // NaN: the GPU is not there yet
   const std::deque<deepum_simulation_mark>& marks() const { return marks_; }
   std::vector<deepum_simulation_launch> launches() const;
   std::vector<deepum_command>& commands() { return commands_; }

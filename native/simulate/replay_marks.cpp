@@ -1,5 +1,6 @@
 // What a replay comes to.
 #include <cstring>
+#include <limits>
 
 #include "replay.hpp"
 
@@ -14,6 +15,11 @@ void Replay::mark(deepum_simulation_mark_kind kind, double time_ns) {
     made.counters = counters();
   }
   marks_.push_back(made);
+}
+
+double Replay::step_end(std::size_t step) const {
+  return step < step_ends_.size() ? engine_.event_time(step_ends_[step].second)
+                                  : std::numeric_limits<double>::quiet_NaN();
 }
 
 void Replay::finish() {

@@ -105,6 +105,8 @@ int deepum_simulation_finish(deepum_simulation* simulation);
 
 /* The host's clock. */
 double deepum_simulation_now(const deepum_simulation* simulation);
+/* When the GPU was through with a step's last launch, steps counted from 0; NaN: it is not, yet. */
+double deepum_simulation_step_end(const deepum_simulation* simulation, size_t step);
 /* How many there are. */
 size_t deepum_simulation_marks(const deepum_simulation* simulation, deepum_simulation_mark* marks,
                                size_t most);

@@ -90,6 +90,10 @@ double deepum_simulation_now(const deepum_simulation* simulation) {
   return simulation->replay.now();
 }
 
+double deepum_simulation_step_end(const deepum_simulation* simulation, size_t step) {
+  return simulation->replay.step_end(step);
+}
+
 size_t deepum_simulation_marks(const deepum_simulation* simulation, deepum_simulation_mark* marks,
                                size_t most) {
   const auto& all = simulation->replay.marks();

@@ -5,30 +5,22 @@ the price that trials find.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from random import Random
+from collections.abc import Callable, Iterator
 
 import pytest
 from recomputing import MIB, Followed, Made, training
 
 from deepum.errors import UsageError
 from deepum.recomputation.account import disagreement
-from deepum.recomputation.joined import Joined
+from deepum.recomputation.joined import MOST_STEPS, Joined
 from deepum.recomputation.tape import Tape
 from deepum.rematerialise.soft import SoftEngine
-from deepum.rematerialise.trials import (
-    ALONE,
-    BUDGETS,
-    PRICES,
-    STEPS,
-    Search,
-    Setting,
-    Trial,
-    Trials,
-)
+from deepum.rematerialise.trials import ALONE, BUDGETS, MOST, PRICES, Search, Setting, Trial
 from deepum.simulate.comparison import compare
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.policy_run import run
+from deepum.simulate.recomputed import Recomputing
+from deepum.simulate.replay import machine, replay
 from deepum.simulate.steps import steady, steps
 from deepum.simulate.workload import Workload
 from deepum.trace import Trace
@@ -76,9 +68,9 @@ def tried(times: dict[Setting, float]) -> tuple[list[Setting], Setting]:
     """Settings in the order in which they are tried, and the one that is kept."""
     search = Search()
     while (setting := search.next()) is not None:
-        search.trials.append(Trial(setting, 0, times.get(setting, 100.0)))
-        assert len(search.trials) <= 8, "it comes to an end"
-    return [trial.setting for trial in search.trials], search.best
+        search.trials.append(Trial(setting, times.get(setting, 100.0)))
+        assert len(search.trials) <= MOST, "it comes to an end"
+    return [trial.setting for trial in search.trials], search.best.setting
 
 
 def test_prices_are_tried_up_then_down_then_budgets() -> None:
@@ -100,44 +92,24 @@ def test_moving_alone_is_kept_unless_something_is_better() -> None:
     assert tried({ALONE: 100.0, Setting(2): 99.0})[1] == Setting(2)
 
 
-def kept(times: Callable[[Setting, int], float]) -> tuple[Setting, int]:
-    """The setting that a program keeps whose steps take so long, and steps until then."""
-    trials, now = Trials(), 0.0
-    for number in range(STEPS + 1):
-        trials.begin(number, now)
-        if trials.is_done:
-            return trials.setting, number
-        now += times(trials.setting, number)
-    raise AssertionError("it comes to an end")
-
-
-def test_what_was_best_has_to_be_better_once_more() -> None:
-    def luck(setting: Setting, number: int) -> float:
-        return 90.0 if setting == Setting(2) and number < 9 else 100.0
-
-    assert kept(luck)[0] == ALONE
-    assert kept(lambda setting, _: 90.0 if setting == Setting(2) else 100.0)[0] == Setting(2)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_trials_end_whatever_steps_take(seed: int) -> None:
-    drawn = Random(seed)
-    assert kept(lambda setting, number: drawn.uniform(50, 100))[1] <= STEPS
-
-
 def test_another_setting_begins_with_an_empty_cache_and_empties_it_of_what_lived_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    begun: list[int] = []
+    settings: list[float] = [0.0]
     emptied: list[int] = []
-    joined = Joined(1 << 30, 0.1, lambda: 0.0)
-    monkeypatch.setattr(Tape, "empty_cache", lambda self: emptied.append(begun[-1]))
-    for number in range(STEPS + 2):
-        begun.append(number)
+    monkeypatch.setattr(Tape, "empty_cache", lambda self: emptied.append(len(settings)))
+
+    def set_price(self: SoftEngine, price: float, budget: int) -> None:
+        settings.append(price)
+
+    monkeypatch.setattr(SoftEngine, "set", set_price)
+    joined = Joined(MIB, 0.1, lambda step: 1e9 * (step + 1))
+    joined.counters.peak_bytes = 2 * MIB
+    for number in range(MOST_STEPS):
         joined.begin(number)
-    changed = [one.begun for one in joined.trials[1:]]
-    assert changed == [6, 9, 12]
-    assert emptied == [6, 7, 9, 10, 12, 13, 15, 16], "and moving alone is kept at last"
+    changed = [at for at in range(1, MOST_STEPS) if settings[at] != settings[at - 1]]
+    assert changed == [7, 11, 15, 19], "three settings are no better, and moving alone is kept"
+    assert emptied == [7, 8, 11, 12, 15, 16, 19, 20]
 
 
 def workload(made: Made) -> Workload:
@@ -147,25 +119,46 @@ def workload(made: Made) -> Workload:
 def test_joined_with_moving_it_is_faster_than_either() -> None:
     """A card for half of it, whose link takes far longer than a cheap launch does."""
     found = compare(
-        workload(training(12, STEPS + 4, 32, 10**6)),
+        workload(training(12, MOST_STEPS + 4, 32, 10**6)),
         "v100-16gb",
         [BY_NAME[name] for name in ("deepum", "remat", "remat-alone")],
         480 * MIB,
-        warm_up=STEPS,
+        warm_up=MOST_STEPS,
     )
     moving, joined, alone = (found.rows[name].ns for name in ("deepum", "remat", "remat-alone"))
     assert joined < 0.8 * moving
     assert joined < 1.02 * alone
 
 
+def test_a_program_is_told_when_the_gpu_was_through_with_its_steps() -> None:
+    made = workload(training(12, 8, 32, 10**6))
+    told: list[list[float]] = []
+
+    class Asking(Recomputing):
+        def chunks(self, ended: Callable[[int], float]) -> Iterator[tuple[bytes, bytes]]:
+            for number, chunk in enumerate(super().chunks(ended)):
+                told.append([ended(step) for step in range(number + 1)])
+                yield chunk
+
+    program = Asking(made, {}, 480 * MIB, 0.1)
+    settings = BY_NAME["remat"].settings(1024)
+    outcome = replay(program, machine("v100-16gb"), settings, 480 * MIB)
+    ends = [mark.ns for mark in outcome.marks if mark.kind == "step"]
+    for number, times in enumerate(told):
+        assert math.isnan(times[number]), "it is not launched"
+        known = [at for at in times if not math.isnan(at)]
+        assert known == ends[: len(known)], "as it is at the end of the run"
+    assert len(told) == 9 and not math.isnan(told[-1][4])
+
+
 def test_where_nothing_is_gained_it_is_as_fast_as_moving_alone() -> None:
     """Launches that take far longer than the link."""
     found = compare(
-        workload(training(8, STEPS + 4, 8, 40 * 10**6)),
+        workload(training(8, MOST_STEPS + 4, 8, 40 * 10**6)),
         "v100-16gb",
         [BY_NAME["deepum"], BY_NAME["remat"]],
         96 * MIB,
-        warm_up=STEPS,
+        warm_up=MOST_STEPS,
     )
     assert found.rows["remat"].ns <= 1.005 * found.rows["deepum"].ns
 

@@ -242,6 +242,40 @@ def test_all_optimizers_of_a_step_are_in_it(on: Any, optimizers: int) -> None:
     assert remat.statistics().choice == choice  # the block is over
 
 
+def descend(steps: int) -> Any:
+    """A training without an optimizer."""
+    torch.set_num_threads(1)
+    weights = [torch.randn(64, 64, requires_grad=True) for _ in range(6)]
+    for _ in range(steps):
+        x = torch.randn(64, 64)
+        for weight in weights:
+            x = (x @ weight).tanh()
+        x.square().mean().backward()
+        with torch.no_grad():
+            for weight in weights:
+                weight -= 0.1 * weight.grad
+                weight.grad = None
+    return weights
+
+
+def test_a_program_that_updates_its_parameters_itself_is_tried_and_gets_the_same_numbers(
+    on: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deepum.pytorch import steps
+
+    monkeypatch.setattr(steps, "PASSES", 4)
+    torch.manual_seed(7)
+    expected = comparing.bits(descend(_STEPS))
+    on(Card(1 << 17, 1 << 30, random_times(3)))
+    torch.manual_seed(7)
+    with deepum.remat("auto", device="cpu") as remat:
+        result = descend(_STEPS)
+        statistics = remat.statistics()
+    assert comparing.bits(result) == expected
+    assert statistics.choice is not None and statistics.choice.steps == _STEPS - 5
+    assert statistics.recomputed > 0
+
+
 def test_it_is_refused_where_nothing_moves_memory() -> None:
     with pytest.raises(UsageError, match=r"'auto': is for a GPU, .* give a size, such as '8GiB'"):
         deepum.remat(budget="auto", device="cpu")

@@ -7,15 +7,18 @@ from collections.abc import Callable
 
 import pytest
 
-from deepum.rematerialise.choice import FIRST, MEASURED, SETTLE, Choice, Step
+from deepum.rematerialise.choice import FIRST, SETTLE, Choice, Step, most_steps
 from deepum.rematerialise.trials import ALONE, BUDGETS, PRICES, Setting
 
 GIB = 1 << 30
+MEASURED = 3
 Time = Callable[[Setting, int], float]  # ns of a step by its number
 
 
 class Program:
-    """late: steps behind which a step's time is known. work: bytes of a step by its number."""
+    """late: steps behind which a step's time is known. work: bytes of a step by its number.
+    measured: steps of a trial that count.
+    """
 
     def __init__(
         self,
@@ -23,11 +26,12 @@ class Program:
         peak: int = 2 * GIB,
         late: int = 0,
         work: Callable[[int], int] = lambda _: 1000,
+        measured: int = MEASURED,
     ) -> None:
         self.time, self.peak, self.late, self.work = time, peak, late, work
         self.asked = 0
         self.waits = 0
-        self.choice = Choice(GIB, self._link, self._wait)
+        self.choice = Choice(GIB, self._link, measured)
         self.settings: list[Setting] = []
         self._waiting: list[tuple[Step, float]] = []
         self._number = 0
@@ -36,24 +40,24 @@ class Program:
         self.asked += 1
         return 0.1
 
-    def _wait(self, step: Step) -> None:
-        self.waits += 1
-        assert self._waiting[-1][0] is not step  # the GPU has another one to do
-        while step.ns is None:
-            self._tell()
-
-    def _tell(self) -> None:
-        known, ns = self._waiting.pop(0)
-        known.ns = ns
+    def _tell(self, late: int) -> None:
+        """Times of all but the last steps."""
+        while len(self._waiting) > max(late, 0):
+            known, ns = self._waiting.pop(0)
+            known.ns = ns
 
     def run(self, steps: int) -> Program:
         for _ in range(steps):
             number, self._number = self._number, self._number + 1
+            self._tell(self.late - 1)
+            if (awaited := self.choice.awaited) is not None:
+                self.waits += 1
+                while awaited.ns is None:
+                    self._tell(len(self._waiting) - 1)
             step = Step(self.work(number), self.peak)
             self.settings.append(self.choice.setting)
             self._waiting.append((step, self.time(self.choice.setting, number)))
-            while len(self._waiting) > self.late:
-                self._tell()
+            self._tell(self.late)
             before = self.choice.setting
             assert self.choice.end(step) == (self.choice.setting != before)
         return self
@@ -70,7 +74,7 @@ def best_at(price: int | None, budget: int = ALONE.budget) -> Time:
     return time
 
 
-MOST = FIRST + (SETTLE + MEASURED) * (len(PRICES) + len(BUDGETS) + 1)
+MOST = most_steps(MEASURED)
 
 
 @pytest.mark.parametrize("late", [0, 1, 30])
@@ -80,7 +84,7 @@ def test_the_best_setting_is_found_and_kept(price: int, budget: int, late: int) 
     program = Program(best_at(price, budget), late=late).run(MOST + 60)
     assert program.choice.setting == Setting(price, budget)
     assert program.choice.outcome == "recompute"
-    assert program.choice.decided <= MOST + min(late, 1) * (len(PRICES) + len(BUDGETS) + 1)
+    assert program.choice.decided <= MOST
     assert (program.waits > 0) == (late > 1)
     assert program.choice.price == PRICES[price] * 0.1
     assert program.choice.budget == int(BUDGETS[budget] * GIB)
@@ -109,6 +113,13 @@ def test_a_program_that_grows_is_looked_at_then_and_once_more() -> None:
     assert program.choice.outcome == "move"
     program.run(30)
     assert set(program.settings[-30:]) == {ALONE}
+
+
+def test_what_grows_while_settings_are_tried_is_not_looked_at_again() -> None:
+    program = Program(best_at(2), peak=2 * GIB).run(FIRST + 10)
+    program.peak = 3 * GIB
+    program.run(2 * MOST)
+    assert program.choice.decided <= MOST and program.choice.setting == Setting(2)
 
 
 def test_a_setting_that_becomes_worse_than_moving_alone_was_is_given_up() -> None:
@@ -151,6 +162,24 @@ def test_one_slow_step_of_moving_alone_decides_nothing() -> None:
 
     program = Program(time).run(MOST)
     assert program.choice.outcome == "move"
+
+
+def test_what_was_best_has_to_be_better_once_more() -> None:
+    """One step counts of each trial, and luck has passed when the setting is tried again."""
+
+    def luck(setting: Setting, number: int) -> float:
+        return 90.0 if setting == Setting(2) and number < 9 else 100.0
+
+    program = Program(luck, measured=1).run(most_steps(1))
+    assert program.choice.outcome == "move"
+    assert program.settings.count(Setting(2)) == 2 * (SETTLE + 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_choice_is_made_whatever_steps_take(seed: int) -> None:
+    drawn = random.Random(seed)
+    program = Program(lambda setting, _: drawn.uniform(50, 100), late=1, measured=1)
+    assert program.run(most_steps(1)).choice.decided > 0
 
 
 def test_what_is_learned_meanwhile_counts_for_moving_alone() -> None:

@@ -156,7 +156,7 @@ def test_without_an_optimizer_of_pytorchs_all_is_left_to_moving(
 ) -> None:
     told, summary = _auto(deepum, tmp_path, activations, 8192, 5, "by hand")
     assert told["operators"] == told["choice"]["steps"] == 0
-    assert "no optimizer of PyTorch's has stepped: all was left to moving" in summary
+    assert "no step of a training was seen: all was left to moving" in summary
 
 
 def test_auto_is_refused_where_memory_is_not_unified(deepum: Deepum, activations: str) -> None:

@@ -16,6 +16,8 @@ from deepum.rematerialise.pytorch.memory import existing_tensors
 from deepum.rematerialise.pytorch.steps import Timer
 from deepum.rematerialise.pytorch.tracker import Tracker
 
+_MEASURED = 3  # steps of a trial: programs are irregular
+
 
 @dataclass(frozen=True)
 class TrialStatistics:
@@ -52,7 +54,7 @@ class Automatic:
         self.limit = SoftLimit(card)
         self._device = device
         self._timer = Timer(device)
-        self._choice = Choice(card, lambda: link_ns(device), self._timer.wait)
+        self._choice = Choice(card, lambda: link_ns(device), _MEASURED)
         self._boundaries = Boundaries(self._end_step)
         self._tracker: Tracker | None = None
         self._allocated = 0  # bytes so far, at the end of the latest step
@@ -103,6 +105,8 @@ class Automatic:
         self._allocated = self._read("allocated") - self._tracker.backend.allocated
         step = Step(self._allocated - before, self._read("peak"))
         self._timer.collect()
+        if (awaited := self._choice.awaited) is not None:
+            self._timer.wait(awaited)
         self._timer.end(step)
         if before and self._choice.end(step):  # without `before` the first step begins
             self._apply(self._tracker)
