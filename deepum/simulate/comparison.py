@@ -89,6 +89,8 @@ class Comparison:
     (read, write): 0 where the host holds all there is, and where it has no disk.
     `linear_bound_ns`: by linear programming over the plans of an iteration, None unless asked for.
     `recomputed_bound_ns`: of those that may compute content again, None unless a policy does.
+    `driver_bound_ns`: `kept_bound_ns` with what the driver's prefetches cost, None where that is
+    nothing.
     """
 
     workload: str
@@ -107,6 +109,7 @@ class Comparison:
     mode: Mode = DEFAULT
     linear_bound_ns: float | None = None
     recomputed_bound_ns: float | None = None
+    driver_bound_ns: float | None = None
 
     def of_kept_bound(self, name: str) -> float | None:
         """Of a policy's step: its time / the bound where content is kept; None without one,
@@ -165,6 +168,7 @@ class Comparison:
             "kept_bound_ms": _ms(self.kept_bound_ns),
             "kept_moving_bound_ms": _ms(self.kept_moving_bound_ns),
             **({"linear_bound_ms": _ms(self.linear_bound_ns)} if self.linear_bound_ns else {}),
+            **({"driver_bound_ms": _ms(self.driver_bound_ns)} if self.driver_bound_ns else {}),
             **(
                 {"recomputed_bound_ms": _ms(self.recomputed_bound_ns)}
                 if self.recomputed_bound_ns
@@ -353,7 +357,12 @@ def compare(
         bound.Link(memory, float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates, behind)
         for duplicates in (True, False)
     ]
-    (bound_ns, moving_bound_ns), (kept, kept_moving) = lower_bounds(workload, times, links, warm_up)
+    handling = driver.handling(preset)
+    costs = handling != bound.Handling()
+    asked = [*links, replace(links[0], handling=handling)] if costs else links
+    (bound_ns, moving_bound_ns, *_), (kept, kept_moving, *paid) = lower_bounds(
+        workload, times, asked, warm_up
+    )
     told = footprint(workload.trace)
     bounds = (kept, kept_moving)
     return Comparison(
@@ -373,6 +382,7 @@ def compare(
         recomputed_bound_ns=_recomputed_bound(workload, times, links[0], warm_up)
         if any(policy.recomputes for policy in policies)
         else None,
+        driver_bound_ns=paid[0] if paid else None,
     )
 
 
