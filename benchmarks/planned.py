@@ -7,6 +7,7 @@ plans, of the lower bound of unified memory, and the longest step while plans ar
     python benchmarks/planned.py --set g10 --g10 FOLDER     # G10's, which are in that folder
     python benchmarks/planned.py --points t5-large@v100-16gb --costs kind
     python benchmarks/planned.py --policies planned-declared    # of the rest, what is kept stays
+    python benchmarks/planned.py --bounds                   # of the bounds alone, all policies stay
     python benchmarks/planned.py --page                     # docs/planned.md of what is kept
 
 Gated is as a run on a GPU is by default. A point takes 26 steps, of which the 23rd to 25th are
@@ -20,6 +21,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
+from operator import truediv
 from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
@@ -80,12 +83,14 @@ def measure(
     workload = load(name, STEPS["deepum"], False, machine)
     preset = preset_of(machine)
     link = bound.Link(int(preset.memory_bytes), float(preset.h2d_gbps), float(preset.d2h_gbps))
+    links = [link, replace(link, handling=BAND[costs].handling(preset))]
     fitting = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
-    _, (least,) = lower_bounds(workload, fitting, [link], STEPS["deepum"] - COUNTED - 1)
-    if least is None:
+    _, (least, paid) = lower_bounds(workload, fitting, links, STEPS["deepum"] - COUNTED - 1)
+    if least is None or paid is None:
         raise DeepumError(f"{point}: has no bound")
     return {
         "bound_ms": least / 1e6,
+        "driver_bound_ms": paid / 1e6,
         "policies": {policy: _step(name, machine, policy, mode, costs) for policy in policies},
     }
 
@@ -105,19 +110,24 @@ def table(kept: dict[str, Any]) -> str:
 def _of(name: str, points: dict[str, Any]) -> str:
     """Of the policies that each of these points was measured under."""
     policies = [one for one in STEPS if all(one in p["policies"] for p in points.values())]
-    columns = [f"{name}: of the bound", "bound, ms", *(f"`{policy}`" for policy in policies)]
+    paid = all("driver_bound_ms" in one for one in points.values())
+    columns = [f"{name}: of the bound", "bound, ms"]
+    columns += ["with the driver's costs"] if paid else []
+    columns += [f"`{policy}`" for policy in policies]
     columns.append("longest step of `planned`, of the step without")
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for point, one in points.items():
         bound, found = one["bound_ms"], one["policies"]
         cells = [f"`{point}`", f"{bound:.0f}"]
+        cells += [f"{one['driver_bound_ms'] / bound:.3f}"] if paid else []
         cells += [f"{found[policy]['ms'] / bound:.3f}" for policy in policies]
         cells.append(f"{found['planned']['longest_ms'] / found['deepum']['ms']:.2f}")
         lines.append("| " + " | ".join(cells) + " |")
-    means = [
-        geometric_mean(one["policies"][policy]["ms"] / one["bound_ms"] for one in points.values())
-        for policy in policies
-    ]
+    figures = [[one["policies"][p]["ms"] for one in points.values()] for p in policies]
+    if paid:
+        figures.insert(0, [one["driver_bound_ms"] for one in points.values()])
+    bounds = [one["bound_ms"] for one in points.values()]
+    means = [geometric_mean(map(truediv, of, bounds)) for of in figures]
     worst = max(
         one["policies"]["planned"]["longest_ms"] / one["policies"]["deepum"]["ms"]
         for one in points.values()
@@ -142,6 +152,7 @@ def main() -> int:
         metavar="FOLDER",
         help="with G10's workloads (../shared/workloads/g10)",
     )
+    parser.add_argument("--bounds", action="store_true", help="measure no policy, the bounds alone")
     parser.add_argument(
         "--policies", default=",".join(STEPS), help="with commas between them (all: %(default)s)"
     )
@@ -158,7 +169,7 @@ def main() -> int:
     names = [one.replace(";", ",") for one in points]
 
     known = kept["runs"].get(run_name, {"points": {}})["points"]
-    policies = given.policies.split(",")
+    policies = [] if given.bounds else given.policies.split(",")
     for policy in policies:
         if policy not in STEPS:
             parser.error(f"policy {policy}: is not one of {', '.join(STEPS)}")

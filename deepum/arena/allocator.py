@@ -153,7 +153,7 @@ class Search(Allocator):
         self, problem: Problem, limits: Limits, capacity: int | None = None
     ) -> Iterator[Allocation]:
         search = problem.search(capacity or 0, limits.seed)
-        while search.advance(limits.left):
+        while search.advance(limits.left_by_clock):
             yield Allocation(search.offsets, search.height, search.bound)
 
 

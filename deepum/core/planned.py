@@ -5,7 +5,7 @@ a trial, and kept only where iterations are shorter with it (docs/planned.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from statistics import fmean
 from typing import Any, Protocol
@@ -13,17 +13,13 @@ from typing import Any, Protocol
 from deepum._core import lib
 from deepum.core.engine import Core, CoreStatistics
 from deepum.core.plan import LaunchTime, Plan, Recording
+from deepum.core.plan_trials import FAR_WORSE, Outcome, Trials
 from deepum.core.timeline import Timeline
 from deepum.core.writer import UM_BLOCK_BYTES
 
 _SETTLED_ITERATIONS = 1  # that a pattern has to be held for before it is recorded
 _MEASURED_ITERATIONS = 2  # that are compared, before and with a plan
 _SETTLING_ITERATIONS = 1  # with a plan, before it is measured
-_LEAST_GAIN = 0.005  # part of an iteration that a plan has to save
-_CLEARLY_WORSE = 1.25  # times an iteration: a trial ends at once,
-_FAR_WORSE = 2.0  # and at so many times, from when on a plan is followed, no other is tried
-_MOST_PLANS = 2  # of an iteration
-_NOT_SHORTER = "iterations are not shorter with it"
 # An iteration is recorded anew while more becomes known of what its launches only read: by that
 # part at least, and so many times at most.
 _LEARNED = 0.01
@@ -61,20 +57,6 @@ class Phase(Enum):
 
 
 @dataclass
-class Outcome:
-    """Of one plan: mean microseconds of an iteration before and with it. kept: it is followed on.
-    reason: why there is no plan, or it is not kept. launches: of the iteration; moves: of the plan.
-    """
-
-    launches: int
-    before_us: float | None = None
-    with_us: float | None = None
-    kept: bool = False
-    reason: str | None = None
-    moves: int = 0
-
-
-@dataclass
 class PlannedPolicy:
     """Drives a core by its statistics and times: `poll` is called every now and then, whatever has
     happened. `given`: a plan from an earlier run, followed from the start, and tried against doing
@@ -85,28 +67,25 @@ class PlannedPolicy:
     planning: Planning
     given: Plan | None = None
     phase: Phase = field(default=Phase.LEARNING, init=False)
-    outcomes: list[Outcome] = field(default_factory=list, init=False)
-    plan: Plan | None = field(default=None, init=False)  # the best so far, if any pays
+    _trials: Trials = field(default_factory=Trials, init=False)
     _timeline: Timeline = field(default_factory=Timeline, init=False)
     _period: int = field(default=0, init=False)
     _since: int = field(default=0, init=False)  # launch from which on is measured
     _followed: int = field(default=0, init=False)  # the latest launch when a plan began
-    _us: float = field(default=0.0, init=False)  # an iteration with `plan`, or without one
     _recording: Recording | None = field(default=None, init=False)
     _recordings: int = field(default=0, init=False)  # that were made for the first plan,
     _known: int = field(default=0, init=False)  # and UM blocks known as only read in the latest
     _untried: Plan | None = field(default=None, init=False)  # the given one, until it was tried
     _tried: Plan | None = field(default=None, init=False)  # None: doing without `_untried`
-    _plans: int = field(default=0, init=False)  # that were asked for of this iteration
     _other: tuple[int, int] = field(default=(0, 0), init=False)  # iteration, and launch since which
     _hopeless: set[int] = field(default_factory=set, init=False)  # iterations, by launches
 
     def __post_init__(self) -> None:
         if self.given is not None:
-            self.plan = self._untried = self.given
+            self._untried = self.given
+            self._trials.follow(self.given)
             self._period = len(self.given.launches)
             self._follow_best()
-            self.outcomes.append(Outcome(self._period, kept=True, moves=len(self.given.moves)))
             self.phase = Phase.FOLLOWING
 
     def poll(self) -> None:
@@ -120,6 +99,16 @@ class PlannedPolicy:
             go_on(self, statistics)
 
     @property
+    def plan(self) -> Plan | None:
+        """The best so far, if any pays."""
+        return self._trials.best
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """Of each plan."""
+        return self._trials.outcomes
+
+    @property
     def busy(self) -> bool:
         """Whether something is under way that does not wait for the program alone."""
         return self.phase is Phase.PLANNING
@@ -130,7 +119,7 @@ class PlannedPolicy:
 
     def summary(self) -> list[dict[str, Any]]:
         """What became of each plan, for statistics."""
-        return [asdict(one) for one in self.outcomes]
+        return self._trials.summary()
 
     def _is_another(self, statistics: CoreStatistics) -> bool:
         """Another iteration is repeated now. While none is, the core goes on by itself."""
@@ -150,13 +139,9 @@ class PlannedPolicy:
             self._follow_best()
             self._end_trials(Phase.FOLLOWING)
             return
-        for outcome in self.outcomes:
-            if outcome.kept or outcome is self.outcomes[-1]:
-                outcome.kept = False
-                outcome.reason = outcome.reason or "the iteration changed"
-        self.core.follow_plan([], [])
-        self.plan = self._untried = None
-        self._plans = 0
+        self._trials.begin_anew()
+        self._follow_best()
+        self._untried = None
         self._end_trials(Phase.LEARNING)
 
     def _end_trials(self, phase: Phase) -> None:
@@ -192,18 +177,16 @@ class PlannedPolicy:
         if recording is None or len(took) < _MEASURED_ITERATIONS:
             return
         if self._untried is not None:
-            self._us = fmean(took)
+            self._trials.us = fmean(took)
             self.core.follow_plan([], [])
             self._begin_trial(None, statistics)
             return
         # The first times may be of launches before any was timed.
         if not self._timeline.knows_waits:
-            self.outcomes.append(
-                Outcome(self._period, reason="launches do not wait for their moves")
-            )
+            self._trials.refuse(self._period, "launches do not wait for their moves")
             self._decide()
             return
-        self._recording, self._us = recording, fmean(took)
+        self._recording, self._trials.us = recording, fmean(took)
         if self._learns_more(recording):
             self._since = statistics.launches
             self.core.record(self._period)
@@ -222,19 +205,18 @@ class PlannedPolicy:
 
     def _ask(self, statistics: CoreStatistics) -> None:
         assert self._recording is not None
-        self.outcomes.append(Outcome(self._period, self._us))
+        self._trials.ask(self._period)
         room = statistics.capacity_bytes - self.core.settings.headroom_blocks * UM_BLOCK_BYTES
         self.planning.begin(self._recording, self._timeline.since(self._since), max(room, 1))
-        self._plans += 1
         self.phase = Phase.PLANNING
 
     def _await_plan(self, statistics: CoreStatistics) -> None:
         made = self.planning.poll()
         if isinstance(made, str):
-            self.outcomes[-1].reason = made
+            self._trials.latest.reason = made
             self._decide()
         elif made is not None:
-            self.outcomes[-1].moves = len(made.moves)
+            self._trials.latest.moves = len(made.moves)
             self.core.follow_plan(made.launches, made.moves)
             self._begin_trial(made, statistics)
 
@@ -253,13 +235,13 @@ class PlannedPolicy:
         if began is None or now is None:
             return False
         iterations = max(1.0, (self._timeline.latest - first) / self._period)
-        return now - began > _FAR_WORSE * self._us * iterations
+        return now - began > FAR_WORSE * self._trials.us * iterations
 
     def _give_up(self) -> None:
         if self._untried is not None:
             self._keep_given()
             return
-        self.outcomes[-1].reason = f"an iteration took over {_FAR_WORSE:g} times as long with it"
+        self._trials.latest.reason = f"an iteration took over {FAR_WORSE:g} times as long with it"
         self._follow_best()
         self._decide()
 
@@ -277,36 +259,29 @@ class PlannedPolicy:
         if self._is_far_worse():
             self._give_up()
             return
-        outcome, took = self.outcomes[-1], self._took()
-        worse = bool(took) and took[0] > _CLEARLY_WORSE * self._us
+        took = self._took()
+        worse = bool(took) and self._trials.is_clearly_worse(took[0])
         if len(took) < _MEASURED_ITERATIONS and not worse:
             return
         if self._untried is not None:
             self._judge_given(fmean(took), statistics)
             return
-        outcome.with_us = fmean(took)
-        if outcome.with_us <= (1 - _LEAST_GAIN) * self._us:
-            for other in self.outcomes:
-                other.kept = other is outcome
-            self.plan, self._us = self._tried, outcome.with_us
-        else:
-            outcome.reason = _NOT_SHORTER
+        assert self._tried is not None
+        self._trials.judge(self._tried, fmean(took))
+        if self._trials.best is not self._tried:
             self._follow_best()
-        if self._plans < _MOST_PLANS:
+        if self._trials.wants_another:
             self._recording = self.core.recorded() or self._recording
             self._ask(statistics)
         else:
             self._decide()
 
     def _judge_given(self, without_us: float, statistics: CoreStatistics) -> None:
-        """Iterations take so long without the plan that was given, and `_us` with it."""
-        outcome = self.outcomes[-1]
-        outcome.before_us, outcome.with_us = without_us, self._us
-        if self._us <= (1 - _LEAST_GAIN) * without_us:
+        """Iterations take so long without the plan that was given."""
+        if self._trials.judge_given(without_us):
             self._keep_given()
             return
-        outcome.kept, outcome.reason = False, _NOT_SHORTER
-        self.plan = self._untried = None
+        self._untried = None
         self._since = statistics.launches
         self.core.record(self._period)
         self.phase = Phase.MEASURING

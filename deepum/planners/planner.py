@@ -16,25 +16,41 @@ from deepum.planners.problem import Plan, Problem
 
 _CLEAN_BONUSES = (0.0, 0.25, 0.5, 1.0)  # iterations
 _SLACKS = (0.0, 0.02, 0.05)  # parts of the memory
+_MOST_BY_CLOCK = 6.0  # times a planner's seconds, however busy the machine is
+_TELLING = 0.01  # part of them, from which on it can be told how busy it is
 
 
 @dataclass
 class Limits:
-    """What ends a planner: seconds, from now on. The same seed plans the same where no time is
-    short.
+    """What ends a planner: seconds of the process's own time from now on, so that a busy machine
+    finds the same, or several times as many by the clock. The same seed plans the same where no
+    time is short.
     """
 
     seconds: float = 10.0
     seed: int = 1
-    _until: float = field(init=False)
+    _worked: float = field(init=False)
+    _began: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._until = time.monotonic() + self.seconds
+        self._worked, self._began = time.process_time(), time.monotonic()
 
     @property
     def left(self) -> float:
-        """Seconds; 0 when it is spent."""
-        return max(0.0, self._until - time.monotonic())
+        """Seconds of the process's time; 0 when it, or the clock's, is spent."""
+        if time.monotonic() - self._began >= _MOST_BY_CLOCK * self.seconds:
+            return 0.0
+        return max(0.0, self.seconds - (time.process_time() - self._worked))
+
+    @property
+    def left_by_clock(self) -> float:
+        """Seconds that what is left takes by the clock, if the process gets as much of a processor
+        as until now: for a solver that looks at the clock.
+        """
+        worked, passed = time.process_time() - self._worked, time.monotonic() - self._began
+        slower = passed / worked if worked > _TELLING * self.seconds else 1.0
+        most = max(0.0, _MOST_BY_CLOCK * self.seconds - passed)
+        return min(self.left * max(slower, 1.0), most)
 
 
 @dataclass(frozen=True)
@@ -143,7 +159,7 @@ class Linear(Planner):
         for _ in range(self._rounds if best else 0):
             assert best is not None
             ends = problem.replay(best.plan).ends_ns
-            relaxed = Relaxation(problem, ends, self._intervals).solve(limits.left)
+            relaxed = Relaxation(problem, ends, self._intervals).solve(limits.left_by_clock)
             if relaxed is None or limits.left == 0:
                 return
             bound = relaxed.ns if bound is None else max(bound, relaxed.ns)

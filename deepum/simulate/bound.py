@@ -44,13 +44,23 @@ sides over the link only:
 Of a disk nothing is said here: what is overwritten in the host's memory need not be read from
 there.
 
-Both hold for every policy on the model of docs/um-model.md: a copy in advance (pre-cleaning) is
-allowed, since what counts as crossing out is any copy after the last write; so are data used in
-place over the link, kernels that stream through more than the card holds (nothing is asked of what
-a kernel has at once), and content that is dropped because it is dead, which the first says of all
-that is not read again, the second of what was given up. Faults, launches and latencies only add to
-it. tests/simulate/test_bound.py and test_kept_bound.py compare them with the best schedules found
-by brute force.
+**What the driver costs** (`Link.handling`). A prefetch moves content by UM blocks, and handling a
+block of `B` bytes takes its direction `c` ns besides: no more than `B` bytes cross in `B` / rate +
+`c`. A transfer that begins while the other direction has one takes `f` times as long. Of two
+transfers that run at once the one that began later is slowed: as parts of what the two take when
+nothing slows them, both directions do no more than 1 + `g` at a time, where `g` is what a block
+takes, over what it takes when it is slowed, of the direction where that is more. So between *a* and
+*b* both sums, in and out, each at its rate, take 1 / (1 + `g`) of their time at least. This is the
+bound of whoever moves content by prefetches alone. Faults and uses over the link pay in other ways;
+nothing is said of content that is dropped, which need not cost either direction anything.
+
+The first two hold for every policy on the model of docs/um-model.md: a copy in advance
+(pre-cleaning) is allowed, since what counts as crossing out is any copy after the last write; so
+are data used in place over the link, kernels that stream through more than the card holds (nothing
+is asked of what a kernel has at once), and content that is dropped because it is dead, which the
+first says of all that is not read again, the second of what was given up. Faults, launches and
+latencies only add to it. tests/simulate/test_bound.py and test_kept_bound.py compare them with the
+best schedules found by brute force.
 """
 
 from __future__ import annotations
@@ -61,6 +71,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from deepum.core.writer import UM_BLOCK_BYTES
 from deepum.trace.g10 import Iteration
 
 _Floats = npt.NDArray[np.float64]
@@ -161,6 +172,28 @@ class Disk:
 
 
 @dataclass(frozen=True)
+class Handling:
+    """What a driver's prefetch costs beside its bytes: ns of each UM block, and the factor by which
+    a transfer takes longer that begins while the other direction has one.
+    """
+
+    block_ns: float = 0.0
+    both_ways: float = 1.0
+
+    def rate(self, gbps: float) -> float:
+        """bytes/ns of a direction on its own."""
+        return gbps / self._block(gbps, 1.0)
+
+    def together(self, *gbps: float) -> float:
+        """What both directions of those rates do at a time, of what one of them does on its own."""
+        return 1 + max(self._block(one, 1.0) / self._block(one, self.both_ways) for one in gbps)
+
+    def _block(self, gbps: float, factor: float) -> float:
+        """The time of a UM block, of that of its bytes alone."""
+        return factor + self.block_ns * gbps / UM_BLOCK_BYTES
+
+
+@dataclass(frozen=True)
 class Link:
     """A card's memory (bytes) and its link (bytes/ns each way).
 
@@ -171,6 +204,8 @@ class Link:
 
     `kept`: content stays somewhere until the program gives it up; else it may be dropped after its
     last read.
+
+    `handling`: content moves by prefetches, and these cost that.
     """
 
     memory: int
@@ -179,6 +214,7 @@ class Link:
     duplicates: bool = True
     disk: Disk | None = None
     kept: bool = False
+    handling: Handling = Handling()
 
 
 class _Weights:
@@ -188,10 +224,11 @@ class _Weights:
 
     def __init__(self, works: Sequence[Work], link: Link, reach: int) -> None:
         gaps = len(works) + 1
-        tiers = [(link.memory, link.in_gbps, link.out_gbps)]
+        handling, rates = link.handling, (link.in_gbps, link.out_gbps)
+        tiers = [(link.memory, *map(handling.rate, rates), handling.together(*rates))]
         if link.disk is not None and not link.kept:
             tiers.append(
-                (link.memory + link.disk.host_memory, link.disk.in_gbps, link.disk.out_gbps)
+                (link.memory + link.disk.host_memory, link.disk.in_gbps, link.disk.out_gbps, 2.0)
             )
         alive = _Alive(works, link)
         self.ends = np.concatenate([[0.0], np.cumsum([work.ns for work in works])])
@@ -208,10 +245,12 @@ class _Weights:
         for b in range(gaps):
             first = max(0, b - reach)
             weight = np.zeros(b - first)
-            for memory, in_gbps, out_gbps in tiers:
-                out = live[b] - memory - written[b, first:b]
-                into = live[first:b] - memory - never_read[first:b, b]
-                weight = np.maximum(weight, np.maximum(out / out_gbps, into / in_gbps))
+            for memory, in_gbps, out_gbps, together in tiers:
+                out = (live[b] - memory - written[b, first:b]) / out_gbps
+                into = (live[first:b] - memory - never_read[first:b, b]) / in_gbps
+                weight = np.maximum(weight, np.maximum(out, into))
+                if together < 2:
+                    weight = np.maximum(weight, (out + into) / together)
             self.transfers.append((first, weight))
 
     def longest(self, start: int, compute: bool) -> _Floats:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any
 
@@ -63,6 +63,8 @@ class Comparison:
     (read, write): 0 where the host holds all there is, and where it has no disk.
     `linear_bound_ns`: by linear programming over the plans of an iteration, None unless asked for.
     `recomputed_bound_ns`: of those that may compute content again, None unless a policy does.
+    `driver_bound_ns`: `kept_bound_ns` with what the driver's prefetches cost, None where that is
+    nothing.
     """
 
     workload: str
@@ -81,6 +83,7 @@ class Comparison:
     mode: Mode = DEFAULT
     linear_bound_ns: float | None = None
     recomputed_bound_ns: float | None = None
+    driver_bound_ns: float | None = None
 
     def of_kept_bound(self, name: str) -> float | None:
         """Of a policy's step: its time / the bound where content is kept; None without one,
@@ -139,6 +142,7 @@ class Comparison:
             "kept_bound_ms": _ms(self.kept_bound_ns),
             "kept_moving_bound_ms": _ms(self.kept_moving_bound_ns),
             **({"linear_bound_ms": _ms(self.linear_bound_ns)} if self.linear_bound_ns else {}),
+            **({"driver_bound_ms": _ms(self.driver_bound_ns)} if self.driver_bound_ns else {}),
             **(
                 {"recomputed_bound_ms": _ms(self.recomputed_bound_ns)}
                 if self.recomputed_bound_ns
@@ -223,7 +227,12 @@ def compare(
         unlimited = outcome if keeps else unlimited
     disk = _disk(preset)
     links = _links(preset, memory, disk)
-    (least, moving), (kept, kept_moving) = lower_bounds(workload, unlimited, links, warm_up)
+    handling = driver.handling(preset)
+    costs = handling != bound.Handling()
+    asked = [*links, replace(links[0], handling=handling)] if costs else links
+    (least, moving, *_), (kept, kept_moving, *paid) = lower_bounds(
+        workload, unlimited, asked, warm_up
+    )
     recomputes = any(policy.recomputes for policy in policies)
     return Comparison(
         workload=workload.name,
@@ -243,6 +252,7 @@ def compare(
         recomputed_bound_ns=recomputing_bound(workload, unlimited, links[0], warm_up)
         if recomputes
         else None,
+        driver_bound_ns=paid[0] if paid else None,
     )
 
 

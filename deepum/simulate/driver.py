@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from deepum.simulate.bound import Handling
+
 # Of a prefetch: the driver's handling of a UM block in ns, and the factor by which both directions
 # slow each other down.
 COSTS = {"kind": (0.0, 1.0), "expected": (11e3, 1.1), "unkind": (22e3, 1.25)}
@@ -55,6 +57,14 @@ class Driver:
                     preset.eviction_ns_per_block - copy, 0.0
                 )
         return changed
+
+    def handling(self, preset: Any) -> Handling:
+        """What a prefetch costs beside its bytes."""
+        figures = self.figures(preset)
+        return Handling(
+            float(figures.get("block_ns", preset.block_ns)),
+            float(figures.get("both_ways", preset.both_ways)),
+        )
 
     def as_json(self) -> dict[str, str | int | None]:
         """For the results of a simulation: None is the machine's own."""

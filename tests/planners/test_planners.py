@@ -11,12 +11,54 @@ from random_problems import random_problem, shortest
 
 from deepum.errors import DeepumError
 from deepum.planners import Event
+from deepum.planners import planner as planner_module
 from deepum.planners.catalogue import PLANNERS
 from deepum.planners.intervals import Relaxation
 from deepum.planners.iteration import merged
 from deepum.planners.planner import Limits, Linear, Planner, Search
 
 SEEDS = range(12)
+
+
+class Clock:
+    """Time by the clock, of which the process gets a part."""
+
+    def __init__(self) -> None:
+        self.clock = self.worked = 100.0
+
+    def monotonic(self) -> float:
+        return self.clock
+
+    def process_time(self) -> float:
+        return self.worked
+
+    def pass_by(self, seconds: float, share: float) -> None:
+        self.clock += seconds
+        self.worked += share * seconds
+
+
+def test_a_busy_machine_leaves_a_planner_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(planner_module, "time", clock)
+    limits = Limits(10.0)
+    assert limits.left == limits.left_by_clock == 10.0
+    clock.pass_by(20.0, 0.25)
+    assert limits.left == pytest.approx(5.0) and limits.left_by_clock == pytest.approx(20.0)
+    clock.pass_by(20.0, 0.25)
+    assert limits.left == limits.left_by_clock == 0.0
+
+
+def test_a_planner_ends_by_the_clock_on_a_machine_that_leaves_it_next_to_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(planner_module, "time", clock)
+    limits = Limits(10.0)
+    clock.pass_by(50.0, 0.01)
+    assert limits.left == pytest.approx(9.5)
+    assert limits.left_by_clock == pytest.approx(10.0), "no more than the clock's"
+    clock.pass_by(10.0, 0.01)
+    assert limits.left == limits.left_by_clock == 0.0
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -35,7 +35,7 @@ class Windows:
         fixed, and the rest solved. None where that has no solution, or the time was too short.
         Raises DeepumError without HiGHS.
         """
-        relaxed = self._program.relaxed(limits.left)
+        relaxed = self._program.relaxed(limits.left_by_clock)
         if relaxed is None or limits.left == 0:
             return None
         values = {column: float(relaxed.values[column]) for column in self._program.owned()}
@@ -44,7 +44,7 @@ class Windows:
             for column, value in values.items()
             if abs(value - round(value)) < _ALL_BUT_WHOLE
         }
-        found = self._program.solve(min(limits.left, self._window.seconds), fixed=fixed)
+        found = self._program.solve(min(limits.left_by_clock, self._window.seconds), fixed=fixed)
         if found is None:
             return None
         return replace(found, bound_ns=min(relaxed.bound_ns, found.cost_ns))
@@ -57,7 +57,7 @@ class Windows:
         cannot be. bound_ns: a lower bound of any solution's cost. Raises DeepumError without HiGHS.
         """
         program = self._program
-        found = program.solve(limits.left, fixed=start)
+        found = program.solve(limits.left_by_clock, fixed=start)
         if found is None:
             return
         best = replace(found, bound_ns=min(bound_ns, found.cost_ns))
@@ -67,7 +67,7 @@ class Windows:
             whole = {column: round(best.values[column]) for column in program.program.integers}
             free = self._columns(windows[at % len(windows)])
             fixed = {column: whole[column] for column in program.owned() - free}
-            seconds = min(limits.left, self._window.seconds)
+            seconds = min(limits.left_by_clock, self._window.seconds)
             found = program.solve(seconds, start=whole, fixed=fixed)
             at, fruitless = at + 1, fruitless + 1
             if found is None:
