@@ -50,7 +50,7 @@ def call(
 
 
 def _implementation(operator: Any, device: torch.device) -> Any:
-    """For tensors of the device; None where a mode below is to see the operator, or none is known."""
+    """For tensors of the device; None where a mode below is to see it, or none is known."""
     if torch._C._len_torch_dispatch_stack():
         return None
     key = torch._C.DispatchKey.CUDA if device.type == "cuda" else torch._C.DispatchKey.CPU

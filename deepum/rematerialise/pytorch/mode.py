@@ -34,7 +34,7 @@ class Mode(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # What PyTorch does instead of `_keep_compiler_out` imports the compiler, which takes seconds.
+        # What it does instead of `_keep_compiler_out` imports the compiler, which takes seconds.
         return False
 
     def __init__(self, tracker: Tracker) -> None:

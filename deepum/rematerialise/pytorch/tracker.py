@@ -213,7 +213,7 @@ class Tracker:
             if home.content.producer is None and home.content.dependants:
                 self.engine.overwrite(home.content)
         function, args, kwargs = invocation.function, invocation.args, invocation.kwargs
-        if invocation.operator.changed:
+        if invocation.operator.changed and not invocation.operator.makes_beside:
             known = self._measures.of_change(function, args)
         else:
             known = self._measures.of(function, args, kwargs)
