@@ -4,6 +4,7 @@ native/um_model/work_records.h.
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -139,16 +140,20 @@ def with_flags(record: bytes, flags: int) -> bytes:
 def decode(records: bytes) -> Iterator[Work]:
     """The records of a buffer, in order. Raises ValueError where a length is impossible."""
     for fields, accesses in _parts(records):
-        yield Work(*fields, tuple(map(Access._make, _ACCESS.iter_unpack(accesses))))
+        made = tuple(map(Access._make, _ACCESS.iter_unpack(accesses)))
+        yield Work(accesses=made, **fields)
 
 
 def decode_without_accesses(records: bytes) -> Iterator[Work]:
     """The same, all with no accesses: that is faster where nobody asks for those."""
     for fields, _ in _parts(records):
-        yield Work(*fields)
+        yield Work(**fields)
 
 
-def _parts(records: bytes) -> Iterator[tuple[tuple[Any, ...], bytes]]:
+_FIELDS = [one.name for one in dataclasses.fields(Work) if one.name != "accesses"]
+
+
+def _parts(records: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
     """Of each record the fields of a Work but for the last, and the bytes of its accesses."""
     at = 0
     while at < len(records):
@@ -169,7 +174,8 @@ def _parts(records: bytes) -> Iterator[tuple[tuple[Any, ...], bytes]]:
         end = start + count * _ACCESS.size
         if at + words * 8 < end or at + words * 8 > len(records):
             raise ValueError(f"work record at byte {at}: impossible length")
-        yield (kind, sequence, flags, stream, event, location, *costs), records[start:end]
+        fields = (kind, sequence, flags, stream, event, location, *costs)
+        yield dict(zip(_FIELDS, fields, strict=True)), records[start:end]
         at += words * 8
 
 

@@ -1,4 +1,4 @@
-"""Operators that are given functions (`torch.cond`, `while_loop`, `scan`, flex attention): their own
+"""Operators that are given functions (`torch.cond`, `while_loop`, `scan`, flex attention): their
 implementations run, and the operators in them are seen one by one, as if the program called them.
 """
 
