@@ -14,11 +14,25 @@ _RUNNING = {
     "miopen_batch_norm": ((3, 4), 5),
     "_native_batch_norm_legit": ((3, 4), 5),
     "_batch_norm_with_update": ((3, 4), None),
+    "batch_norm_gather_stats": ((3, 4), None),
+    "batch_norm_gather_stats_with_counts": ((3, 4), None),
+    "batch_norm_update_stats": ((1, 2), None),
+}
+# Arguments that are read and changed, where the schema does not say so: the numbers that cuDNN
+# draws for dropout, and what its backward pass keeps where the forward pass kept something.
+_CHANGED_UNSAID = {
+    "_cudnn_rnn": ("dropout_state",),
+    "_cudnn_rnn_backward": ("dropout_state", "reserve"),
+    "miopen_rnn": ("dropout_state",),
+    "miopen_rnn_backward": ("dropout_state", "reserve"),
 }
 
 
 class ChangingOperator:
     """changed: positions of arguments that are changed in place, and names of those given by name.
+    An operator that is named as one that changes something, and whose schema does not say what (as
+    those of torch.distributed), changes all. makes_beside: it has results beside what it changes
+    unsaid, and changes nothing where it is not given that.
     is_view: its results are views of arguments, no memory is read. is_composite: it is made of
     other operators, and comes here whole in inference mode only. is_known: it is of a library whose
     schemas, and the tables here, tell all that its operators do.
@@ -30,6 +44,7 @@ class ChangingOperator:
         "is_composite",
         "is_known",
         "is_view",
+        "makes_beside",
         "name",
         "running",
     )
@@ -44,6 +59,17 @@ class ChangingOperator:
             for place, argument in enumerate(schema.arguments)
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
+        unsaid = _CHANGED_UNSAID.get(name, ()) if library == "aten" else ()
+        self.makes_beside = bool(unsaid)
+        written += [
+            place for place, argument in enumerate(schema.arguments) if argument.name in unsaid
+        ]
+        if not written and name.endswith("_") and not name.endswith("__"):
+            written = [
+                place
+                for place, argument in enumerate(schema.arguments)
+                if "Tensor" in str(argument.type)
+            ]
         self.changed = tuple(written)
         self.changed_names = frozenset(schema.arguments[place].name for place in written)
         self.is_view = not written and any(

@@ -39,7 +39,7 @@ def refusal(trace: Trace) -> str | None:
         return reason
     steps = False
     launches = {event.sequence for event in events(trace.events) if isinstance(event, Execute)}
-    for one in work.decode(trace.work):
+    for one in work.decode_without_accesses(trace.work):
         if one.kind in _EXECUTES:
             launches.discard(one.sequence)
         elif one.kind in _OF_PLACES:
@@ -149,28 +149,33 @@ class _Reader:
         touches: list[list[Touch]] = []
         ranges: list[BlockRange] = []
         accesses: list[tuple[int | None, Access]] = []
-        slot = low = high = place = -1  # of the latest: a gather touches many rows of one storage
+        # Of the latest: a gather touches many rows of one storage, all alike.
+        slot = low = high = place = told = -1
+        reads = writes = False
         for access in one.accesses:
-            segment = self._segments.get(access.slot)
-            if segment is None:
-                accesses.append((None, access))
-                continue
-            if access.slot != slot or not low <= access.offset < high:
-                met = segment.at(access.offset)
+            its_slot, flags, offset, size = access
+            if its_slot != slot or not low <= offset < high:
+                segment = self._segments.get(its_slot)
+                if segment is None:
+                    accesses.append((None, access))
+                    continue
+                met = segment.at(offset)
                 if met is None:
                     raise ValueError(
                         f"work of event {event.sequence}: touches memory that PyTorch has not "
                         f"handed out"
                     )
-                (low, storage), slot = met, access.slot
+                (low, storage), slot = met, its_slot
                 high = low + storage.bytes
                 place = places.setdefault(storage, len(places))
                 if place == len(touches):
                     touches.append([])
                     ranges.append(_blocks(slot, low, storage.bytes))
-            start, size = access.offset - low, min(access.bytes, high - access.offset)
-            touches[place].append(_touch(one, access.flags, start, size))
-            accesses.append((place, Access(access.slot, access.flags, start, size)))
+            if flags != told:
+                (reads, writes), told = _uses(one, flags), flags
+            start, size = offset - low, min(size, high - offset)
+            touches[place].append((start, start + size, reads, writes))
+            accesses.append((place, Access(its_slot, flags, start, size)))
         uses = [used(storage, touches[at]) for storage, at in places.items()]
         in_event, others = self._in_event(event, uses, ranges)
         sparse = bool(event.flags & _SPARSE) and any(
@@ -234,13 +239,12 @@ def _blocks(slot: int, offset: int, size: int) -> BlockRange:
     return BlockRange(slot, first, (offset + size - 1) // UM_BLOCK_BYTES - first + 1)
 
 
-def _touch(one: Work, flags: int, start: int, size: int) -> Touch:
+def _uses(one: Work, flags: int) -> tuple[bool, bool]:
+    """Whether a launch with such an access reads it, and writes it."""
     if one.kind == work.COPY:
         flags = work.WRITE if one.flags & work.TO_DEVICE else work.READ
     perhaps = bool(flags & work.PERHAPS)
     return (
-        start,
-        start + size,
         perhaps or (bool(flags & work.READ) and not flags & work.WRITTEN_FIRST),
         perhaps or bool(flags & work.WRITE),
     )

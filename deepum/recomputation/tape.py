@@ -75,17 +75,13 @@ class Tape:
         its step.
         """
         blocks = [place(use.storage) for use in operation.uses]
-        accesses = [
-            access
-            if at is None
-            else Access(
-                self._slots[blocks[at].segment.slot],
-                access.flags,
-                blocks[at].offset + access.offset,
-                access.bytes,
-            )
-            for at, access in operation.accesses
-        ]
+        starts = [(self._slots[one.segment.slot], one.offset) for one in blocks]
+        accesses = []
+        for at, access in operation.accesses:
+            if at is not None:
+                slot, offset = starts[at]
+                access = Access(slot, access.flags, offset + access.offset, access.bytes)
+            accesses.append(access)
         event, one = operation.event, operation.work
         if event.flags & _COPY:
             self._copy(operation, accesses)

@@ -4,9 +4,11 @@ native/um_model/work_records.h.
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from deepum._core import ffi, lib
 
@@ -33,10 +35,9 @@ ENDS_STEP: int = lib.DEEPUM_WORK_ENDS_STEP
 REGION_BYTES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """Memory that is touched: `offset` bytes into the allocation in `slot`, or an address where
-    `slot` is BY_ADDRESS.
+    `slot` is BY_ADDRESS. A tuple, since a gather has thousands of them.
     """
 
     slot: int
@@ -80,9 +81,7 @@ class Work:
             self.tiles,
             self.device_bytes,
         )
-        return body + b"".join(
-            _ACCESS.pack(a.slot, a.flags, a.offset, a.bytes) for a in self.accesses
-        )
+        return body + b"".join([_ACCESS.pack(*access) for access in self.accesses])
 
     def after(self, sequence: int, accesses: Sequence[Access]) -> Work:
         """The same, behind that event and on that memory."""
@@ -140,6 +139,22 @@ def with_flags(record: bytes, flags: int) -> bytes:
 
 def decode(records: bytes) -> Iterator[Work]:
     """The records of a buffer, in order. Raises ValueError where a length is impossible."""
+    for fields, accesses in _parts(records):
+        made = tuple(map(Access._make, _ACCESS.iter_unpack(accesses)))
+        yield Work(accesses=made, **fields)
+
+
+def decode_without_accesses(records: bytes) -> Iterator[Work]:
+    """The same, all with no accesses: that is faster where nobody asks for those."""
+    for fields, _ in _parts(records):
+        yield Work(**fields)
+
+
+_FIELDS = [one.name for one in dataclasses.fields(Work) if one.name != "accesses"]
+
+
+def _parts(records: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Of each record the fields of a Work but for the last, and the bytes of its accesses."""
     at = 0
     while at < len(records):
         if len(records) - at < _BODY.size:
@@ -153,33 +168,14 @@ def decode(records: bytes) -> Iterator[Work]:
             event,
             location,
             count,
-            ns,
-            flops,
-            peak,
-            tiles,
-            device_bytes,
+            *costs,
         ) = _BODY.unpack_from(records, at)
-        if words * 8 < _BODY.size + count * _ACCESS.size or at + words * 8 > len(records):
-            raise ValueError(f"work record at byte {at}: impossible length")
         start = at + _BODY.size
-        accesses = tuple(
-            Access(*fields)
-            for fields in _ACCESS.iter_unpack(records[start : start + count * _ACCESS.size])
-        )
-        yield Work(
-            kind,
-            sequence,
-            flags,
-            stream,
-            event,
-            location,
-            ns,
-            flops,
-            peak,
-            tiles,
-            device_bytes,
-            accesses,
-        )
+        end = start + count * _ACCESS.size
+        if at + words * 8 < end or at + words * 8 > len(records):
+            raise ValueError(f"work record at byte {at}: impossible length")
+        fields = (kind, sequence, flags, stream, event, location, *costs)
+        yield dict(zip(_FIELDS, fields, strict=True)), records[start:end]
         at += words * 8
 
 

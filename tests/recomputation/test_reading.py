@@ -35,7 +35,7 @@ def test_the_account_notices_what_is_wrong() -> None:
             ),
         )
         changed = tuple(
-            dataclasses.replace(a, slot=other.slot, offset=other.offset) if a is target else a
+            a._replace(slot=other.slot, offset=other.offset) if a is target else a
             for a in one.accesses
         )
         wrong = [*works]

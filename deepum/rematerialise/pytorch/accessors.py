@@ -5,6 +5,7 @@ storages, DLPack. A tensor whose memory is asked for that way comes back and sta
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,8 @@ _FUNCTIONS = ((torch, "to_dlpack"), (torch.utils.dlpack, "to_dlpack"))
 _C_INTERFACE = "__dlpack_c_exchange_api__"
 # A parameter's address is asked for by many who only compare it.
 _HARMLESS_OF_PARAMETERS = {"untyped_storage", "data_ptr"}
+# PyTorch's own, which makes tensors without memory from others: of storages it asks sizes.
+_ASKS_SIZES = "torch._subclasses.meta_utils"
 
 
 class Accessors:
@@ -62,7 +65,8 @@ class Accessors:
 
         @functools.wraps(original)
         def wrapper(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            expose(tensor, may_change, spares_parameters)
+            if sys._getframe(1).f_globals.get("__name__") != _ASKS_SIZES:
+                expose(tensor, may_change, spares_parameters)
             return original(tensor, *args, **kwargs)
 
         setattr(owner, name, wrapper)

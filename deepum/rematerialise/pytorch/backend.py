@@ -47,14 +47,13 @@ class TensorBackend:
     def evict(self, content: Content) -> None:
         """Free its memory; nothing if the storage died meanwhile."""
         memory: Memory = content.handle
-        if self._verify:
-            memory.digest = _digest(memory.storage(), memory.defined)
+        storage = self.hold(content)
+        if self._verify and storage is not None:
+            memory.digest = _digest(storage, memory.defined)
         if memory.own is not None:
             memory.own = None
-        elif memory.home is not None:
-            storage = memory.home()
-            if storage is not None:
-                take_away(storage)
+        elif storage is not None:
+            take_away(storage)
 
     def compute(self, operation: Operation, wanted: Sequence[Content]) -> float:
         """Call the operator again, and put its results where they belong."""

@@ -17,6 +17,8 @@ _QUESTIONS = (
     "is_in_any_mode_without_ignore_compile_internals",
     "any_torch_dispatch_mode_on_stack",
 )
+# Operators that are given functions compile those for themselves; the program did not ask for it.
+_THEIR_OWN = "torch._higher_order_ops.utils", "_hop_compile_tls"
 _TEXT = (
     "deepum.remat: torch.compile has no effect while it is active: functions run operator by "
     "operator, with the numbers of eager PyTorch"
@@ -64,9 +66,17 @@ class CompilerNotice:
         @functools.wraps(question)
         def ask() -> Any:
             answer = question()
+            if answer and _is_operators_own() and torch._C._len_torch_dispatch_stack() == 1:
+                return False
             if answer and not self._warned:
                 self._warned = True
                 warnings.warn(_TEXT, stacklevel=2)
             return answer
 
         return ask
+
+
+def _is_operators_own() -> bool:
+    module, name = _THEIR_OWN
+    here = getattr(sys.modules.get(module), name, None)
+    return getattr(here, "in_hop_compile", False)

@@ -100,7 +100,7 @@ _LEAVES_BYTES = {
     "new_empty_strided",
 }
 # Those that change what memory a tensor has.
-_MOVES_MEMORY = {"set_", "resize_", "resize_as_", "_resize_output_"}
+_MOVES_MEMORY = {"set_", "resize_", "resize_as_", "_resize_output_", "_cudnn_rnn_flatten_weight"}
 
 
 class Operator(ChangingOperator):

@@ -24,6 +24,13 @@ def _end_of(tensor: Any) -> int:
     return int((tensor.storage_offset() + last + 1) * tensor.element_size())
 
 
+def _is_plain(result: Any) -> bool:
+    """Whether it is made of tensors and numbers alone."""
+    if isinstance(result, (list, tuple)):
+        return all(_is_plain(one) for one in result)
+    return isinstance(result, (torch.Tensor, *_PLAIN))
+
+
 def _is_gradient() -> bool:
     """Whether autograd computes gradients, in this thread, that nobody will differentiate: they are
     used next, or added up until the optimizer takes them, while what they were computed from goes.
@@ -120,7 +127,7 @@ class Recorder:
                 content.handle.home = self._homes.add(storage, content)
                 made.append(content)
                 places.append(place)
-        if not isinstance(result, (torch.Tensor, list, tuple, *_PLAIN)):
+        if not _is_plain(result):
             self._pin_all(invocation)  # an object that may hold what it was given
         return made, places
 
@@ -138,9 +145,9 @@ class Recorder:
         room: int,
     ) -> None:
         """Keep the call as what computes the contents, if it can be repeated and is worth it."""
-        if invocation.settings is None or (
-            invocation.operator.changed and not invocation.statistics
-        ):
+        operator = invocation.operator
+        changes = invocation.changed if operator.makes_beside else operator.changed
+        if invocation.settings is None or (changes and not invocation.statistics):
             return
         if max(one.bytes for one in made) < self._smallest:
             for one in made:

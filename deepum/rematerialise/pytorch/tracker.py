@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -68,6 +69,31 @@ class Tracker:
             except BudgetError as error:
                 raise shortage(self.homes, self.engine, str(function), error) from None
             finally:
+                self.engine.free_locks(locked)
+                self.engine.settle()
+
+    @contextmanager
+    def keeping(self) -> Iterator[Callable[[list[Any]], None]]:
+        """In this block tensors that are handed to what it gives are resident and stay. Raises
+        RematOutOfMemoryError.
+        """
+        locked: list[Content] = []
+
+        def keep(tensors: list[Any]) -> None:
+            with self._lock:
+                self._forget_the_dead()
+                try:
+                    homes = [home for one in tensors if (home := self.adopt(one)) is not None]
+                    with torch._C._DisableTorchDispatch():
+                        locked.extend(self.engine.acquire(one.content for one in homes))
+                        self._limit.settle()
+                except BudgetError as error:
+                    raise shortage(self.homes, self.engine, "that", error) from None
+
+        try:
+            yield keep
+        finally:
+            with self._lock:
                 self.engine.free_locks(locked)
                 self.engine.settle()
 
@@ -187,7 +213,7 @@ class Tracker:
             if home.content.producer is None and home.content.dependants:
                 self.engine.overwrite(home.content)
         function, args, kwargs = invocation.function, invocation.args, invocation.kwargs
-        if invocation.operator.changed:
+        if invocation.operator.changed and not invocation.operator.makes_beside:
             known = self._measures.of_change(function, args)
         else:
             known = self._measures.of(function, args, kwargs)
