@@ -20,7 +20,7 @@ from deepum.recomputation.contents import (
     used,
 )
 from deepum.trace import Trace, following, work
-from deepum.trace.work import Access, Work
+from deepum.trace.work import Access, Work, access_of
 
 _HEADER_BYTES: int = ffi.sizeof("deepum_event_header")
 _SPARSE: int = lib.DEEPUM_EXECUTE_SPARSE
@@ -175,7 +175,7 @@ class _Reader:
                 (reads, writes), told = _uses(one, flags), flags
             start, size = offset - low, min(size, high - offset)
             touches[place].append((start, start + size, reads, writes))
-            accesses.append((place, Access(its_slot, flags, start, size)))
+            accesses.append((place, access_of((its_slot, flags, start, size))))
         uses = [used(storage, touches[at]) for storage, at in places.items()]
         in_event, others = self._in_event(event, uses, ranges)
         sparse = bool(event.flags & _SPARSE) and any(

@@ -13,7 +13,7 @@ from deepum.recomputation.contents import Operation, Other, Storage
 from deepum.trace import TraceWriter, work
 from deepum.trace.allocator import Block, CachingAllocator
 from deepum.trace.program import distinct, exact, hashed
-from deepum.trace.work import Access, Work
+from deepum.trace.work import Access, Work, access_of
 
 _COPY: int = lib.DEEPUM_EXECUTE_COPY
 Place = Callable[[Storage], Block]
@@ -80,7 +80,8 @@ class Tape:
         for at, access in operation.accesses:
             if at is not None:
                 slot, offset = starts[at]
-                access = Access(slot, access.flags, offset + access.offset, access.bytes)
+                _, flags, start, size = access
+                access = access_of((slot, flags, offset + start, size))
             accesses.append(access)
         event, one = operation.event, operation.work
         if event.flags & _COPY:

@@ -5,8 +5,9 @@ native/um_model/work_records.h.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -44,6 +45,10 @@ class Access(NamedTuple):
     flags: int
     offset: int
     bytes: int
+
+
+# Without the function in Python that a class of named tuples is called by.
+access_of: Callable[[tuple[int, ...]], Access] = functools.partial(tuple.__new__, Access)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ def with_flags(record: bytes, flags: int) -> bytes:
 def decode(records: bytes) -> Iterator[Work]:
     """The records of a buffer, in order. Raises ValueError where a length is impossible."""
     for fields, accesses in _parts(records):
-        made = tuple(map(Access._make, _ACCESS.iter_unpack(accesses)))
+        made = tuple(map(access_of, _ACCESS.iter_unpack(accesses)))
         yield Work(accesses=made, **fields)
 
 

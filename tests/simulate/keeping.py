@@ -229,10 +229,10 @@ class _Random(Program):
             list(dict.fromkeys(part[1] for part in parts)),
         )
         if kind == "fill":
-            self.writer.copy_inside(name, replace(accesses[0], flags=WRITE), None, ranges[:1])
+            self.writer.copy_inside(name, accesses[0]._replace(flags=WRITE), None, ranges[:1])
         elif kind in ("copy in", "copy out"):
             flags = WRITE if kind == "copy in" else READ
-            self.writer.copy(name, replace(accesses[0], flags=flags), ranges[0], kind == "copy in")
+            self.writer.copy(name, accesses[0]._replace(flags=flags), ranges[0], kind == "copy in")
         else:
             self.writer.launch(name, ranges, accesses, float(ns), sparse=kind == "sparse")
 
