@@ -447,7 +447,7 @@ class Reference(ContentListener):
         elif given.kind == "discard" and block.discard == given.id:
             block.populated = True
             if block.dead and not refused:
-                self.invalidation.failed()
+                self.invalidation.failed(given.id)
             if not resident and block.discard > max(block.move_in, block.move_out):
                 device.residency.reclaim_space(given.id)
                 device.add(block)
