@@ -166,6 +166,8 @@ class Reference(ContentListener):
         execution = self.learn_accesses(event, execution_hash, accesses, ages)
         self.follow(execution)
 
+        if not event.flags & lib.DEEPUM_EXECUTE_COPY:
+            self.copy_back.note_reads(accesses)
         self.copy_back.before(accesses)
         self.placer.place(
             accesses, self.placer.placement(self.now.launch, Urgency.AT_HAND, execution)
