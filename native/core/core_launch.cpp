@@ -30,6 +30,9 @@ bool Core::on_launch(const deepum_execute_event& event,
                      detector_.as_expected() || !detector_.period().has_value());
   launch_clock_.launched(event.header.sequence, now_.launch, event.stream);
 
+  if ((event.header.flags & DEEPUM_EXECUTE_COPY) == 0) {
+    copy_back_.note_reads(accesses_);
+  }
   copy_back_.before(accesses_);
   placer_.place(accesses_, {now_.launch, Urgency::kAtHand, launch.sparse,
                             placer_.doubt_after(execution.period)});

@@ -188,7 +188,7 @@ void Core::undo(const deepum_command& given, UmBlock& block, bool refused) {
   } else if (moves.discard == given.id && given.kind == DEEPUM_COMMAND_DISCARD) {
     block.content.populated = true;  // as it was
     if (block.content.dead && !refused) {
-      invalidation_.failed();
+      invalidation_.failed(given.id);
     }
     if (!block.residency.resident && moves.discard > moves.in && moves.discard > moves.out) {
       device.residency.reclaim_space(given.id);

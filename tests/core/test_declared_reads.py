@@ -8,7 +8,7 @@ import pytest
 from deepum._core import lib
 from duplicating import SET_READ_MOSTLY, Program, Step, blocks, span, uses
 
-from deepum.core import BlockRange, Core, CoreSettings, EventWriter
+from deepum.core import BlockRange, Command, Core, CoreSettings, EventWriter
 
 BY_OPERATORS = int(lib.DEEPUM_WRITES_BY_OPERATORS)
 X = BlockRange(0, 0, 4)
@@ -31,6 +31,22 @@ def duplicates(made: Program, step: Step, times: int = 6) -> list[tuple[int, int
 def test_what_nobody_declared_is_not_duplicated() -> None:
     assert duplicates(program(), UNDECLARED) == []
     assert duplicates(program(writes=lib.DEEPUM_WRITES_BY_FAULTS), UNDECLARED) == span(0, 0, 4)
+
+
+def test_where_nothing_is_declared_commands_are_those_without_clean_copies() -> None:
+    """What a copy reads, and a memset writes, is known without a declaration."""
+    step = [Step(i, unknown=(BlockRange(1, 4 * i, 4),)) for i in range(5)]
+
+    def commands(**settings: int) -> list[Command]:
+        made, given = program(**settings), []
+        for _ in range(12):
+            given += made.run([UNDECLARED, *step, *IDLE])
+            made.writer.execute(50, read=(BlockRange(1, 0, 1),), flags=lib.DEEPUM_EXECUTE_COPY)
+            given += made.decided()
+        return given
+
+    assert commands() == commands(advice=lib.DEEPUM_ADVISE_NOTHING)
+    assert any(one.kind == "evict" for one in commands())
 
 
 def test_what_was_declared_once_is_known_from_then_on() -> None:

@@ -251,6 +251,28 @@ def test_an_answer_that_refuses_what_is_no_discard_says_nothing_of_discards() ->
     assert blocks(decided(core, writer), "discard") == {(0, b) for b in range(8, 12)}
 
 
+def test_a_discard_that_is_cancelled_behind_one_that_was_made_is_no_reason_to_wait_longer() -> None:
+    core, writer = start()
+    fill(core, writer)
+    attempts = []
+    for launch in range(2000):
+        use(writer, 1, 0, 4, 4)
+        writer.block(False, 0, 4 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+        use(writer, 2, 0, 12, 4)
+        writer.block(False, 0, 12 * BLOCK, 4 * BLOCK, 16 * BLOCK)
+        use(writer, 20, 1, 0, 8)
+        commands = decided(core, writer)
+        discards = [one for one in commands if one.kind == "discard"]
+        if discards:
+            attempts.append(3 * launch)
+            assert len(discards) > 1
+            answer(core, writer, discards[-1:], CANCELLED)
+        writer.block(True, 0, 12 * BLOCK, 4 * BLOCK, 20 * BLOCK)
+        writer.block(True, 0, 4 * BLOCK, 4 * BLOCK, 24 * BLOCK)
+        use(writer, 21, 0, 16, 8)
+    assert max(after - before for before, after in itertools.pairwise(attempts)) < 4 * 64
+
+
 def test_discards_that_are_cancelled_are_tried_again_ever_more_seldom() -> None:
     core, writer = start()
     fill(core, writer)

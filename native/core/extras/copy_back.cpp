@@ -6,7 +6,16 @@
 namespace deepum::core {
 
 bool CopyBack::may_ever_duplicate() const {
-  return (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && trials_.observed();
+  return (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && trials_.observed() &&
+         (settings_.writes == DEEPUM_WRITES_BY_FAULTS || reads_known_);
+}
+
+// Where reads are declared and nobody declares any, all uses count as writes: copies ahead of need
+// would save none.
+void CopyBack::note_reads(std::span<const Access> accesses) {
+  reads_known_ = reads_known_ || std::ranges::any_of(accesses, [](const Access& access) {
+                   return access.use.now == Use::kReads;
+                 });
 }
 
 bool CopyBack::duplicates() const {

@@ -59,6 +59,7 @@ class CopyBack final : public ContentListener,
   // The launch at hand: before it is placed, what it writes is not on the host any longer; behind
   // it, what it may have written is queued for write-back, and what is due is written back.
   void launched();
+  void note_reads(std::span<const Access> accesses);  // of a kernel
   void before(std::span<const Access> accesses);
   void after(std::span<const Access> accesses, std::uint32_t device, std::uint32_t stream);
 
@@ -113,8 +114,9 @@ class CopyBack final : public ContentListener,
   ExecutionTable& executions_;
   const IterationMeter& iterations_;
   const UseTrials& trials_;
-  PaceTrial pace_;        // whether clean pages pay
-  bool planned_ = false;  // a plan decides on them
+  PaceTrial pace_;            // whether clean pages pay
+  bool planned_ = false;      // a plan decides on them
+  bool reads_known_ = false;  // a kernel is known to only read something
   std::array<WriteBack, DEEPUM_MAX_DEVICES> queued_;
   std::uint64_t read_mostly_blocks_ = 0;
 };

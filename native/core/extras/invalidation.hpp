@@ -29,18 +29,20 @@ class Invalidation final : public ContentListener, public TransferRule {
   void content_begins(UmBlock& block) override;
   void memory_gone(Allocation&) override {}
   std::optional<Exit> exit(const UmBlock& block) const override;
+  void after_exit(UmBlock& block, Exit exit) override;
 
   // A graph was launched: its launches use memory that looks inactive.
   void graph_launched() { graphs_ = true; }
   // The program's side never lets blocks leave by a discard.
   void refused();
-  // A discard of a dead block was not carried out: the content has to be copied. Another would most
-  // likely fail as well.
-  void failed();
+  // That discard, of a block that is still dead, was not carried out: the content has to be copied.
+  // Another would most likely fail as well.
+  void failed(MoveId discard);
 
  private:
   bool drops_dead() const { return settings_.invalidation != 0 && !refused_; }
   bool discardable(const UmBlock& block) const;
+  void note_discard(const UmBlock& block);
 
   const deepum_core_settings& settings_;
   const Clock& now_;
@@ -51,6 +53,7 @@ class Invalidation final : public ContentListener, public TransferRule {
   bool refused_ = false;
   LaunchIndex next_attempt_ = 0;  // launch before which no discard is tried again,
   std::uint64_t pause_ = 0;       // and the launches from the latest failure to that
+  MoveId first_ = 0;              // the first discard after the pause; 0: none was decided yet
 };
 
 }  // namespace deepum::core

@@ -166,6 +166,8 @@ class Reference(ContentListener):
         execution = self.learn_accesses(event, execution_hash, accesses, ages)
         self.follow(execution)
 
+        if not event.flags & lib.DEEPUM_EXECUTE_COPY:
+            self.copy_back.note_reads(accesses)
         self.copy_back.before(accesses)
         self.placer.place(
             accesses, self.placer.placement(self.now.launch, Urgency.AT_HAND, execution)
@@ -447,7 +449,7 @@ class Reference(ContentListener):
         elif given.kind == "discard" and block.discard == given.id:
             block.populated = True
             if block.dead and not refused:
-                self.invalidation.failed()
+                self.invalidation.failed(given.id)
             if not resident and block.discard > max(block.move_in, block.move_out):
                 device.residency.reclaim_space(given.id)
                 device.add(block)

@@ -19,7 +19,7 @@ from reference.placement.departures import Exit, TransferRule
 from reference.placement.device_memory import DeviceMemory, Devices
 from reference.prediction.iteration_meter import IterationMeter
 from reference.prediction.use_tracker import UseTrials
-from reference.settings import DUPLICATE
+from reference.settings import BY_OPERATORS, DUPLICATE
 
 SETTLED_SHARE = 20  # part of an iteration without a write, after which none is expected
 # Part in which nothing was copied for want of space, after which write-backs may go.
@@ -58,12 +58,14 @@ class CopyBack(ContentListener, TransferRule):
     iterations: IterationMeter
     trials: UseTrials
     pace: PaceTrial = field(default_factory=PaceTrial)  # whether clean pages pay
+    reads_known: bool = False  # a kernel is known to only read something
     saved: int = 0  # blocks that were written back ahead of need, or dropped
     # By device.
     write_backs: defaultdict[int, WriteBack] = field(default_factory=lambda: defaultdict(WriteBack))
 
     def may_ever_duplicate(self) -> bool:
-        return bool(self.settings.advice & DUPLICATE) and self.trials.observed
+        known = self.settings.writes != BY_OPERATORS or self.reads_known
+        return bool(self.settings.advice & DUPLICATE) and self.trials.observed and known
 
     def duplicates(self) -> bool:
         return self.may_ever_duplicate() and self.now.iteration > 0 and self.pace.on()
@@ -199,6 +201,9 @@ class CopyBack(ContentListener, TransferRule):
             )
 
     # Launches.
+
+    def note_reads(self, accesses: list[Access]) -> None:
+        self.reads_known = self.reads_known or any(one.use is Use.READS for one in accesses)
 
     def launched(self) -> None:
         if self.may_ever_duplicate():

@@ -32,6 +32,7 @@ class Invalidation(ContentListener, TransferRule):
         self.is_refused = False  # the program's side carries no discards out
         self.next_attempt = 0  # launch before which none is tried again,
         self.pause = 0  # and the launches from the latest failure to that
+        self.first = 0  # the first discard after the pause; 0: none was decided yet
 
     def drops_dead(self) -> bool:
         return bool(self.settings.invalidation) and not self.is_refused
@@ -44,12 +45,20 @@ class Invalidation(ContentListener, TransferRule):
     def exit(self, block: UmBlock) -> Exit | None:
         return Exit.DISCARD if self.discardable(block) else None
 
+    def after_exit(self, block: UmBlock, way: Exit) -> None:
+        if way is Exit.DISCARD:
+            self.note_discard(block)
+
+    def note_discard(self, block: UmBlock) -> None:
+        self.first = self.first or block.discard
+
     def content_died(self, block: UmBlock, died_now: bool) -> None:
         block.pinned = block.pinned and block.resident
         if block.resident:
             self.devices.of(block).order.content_died(block, self.drops_dead())
         elif block.populated and self.discardable(block):
             self.departures.discard(block)
+            self.note_discard(block)
 
     def content_begins(self, block: UmBlock) -> None:
         if block.resident and block.place is Place.DEAD:
@@ -61,10 +70,14 @@ class Invalidation(ContentListener, TransferRule):
             for device in self.devices.in_use():
                 device.order.keep_dead()
 
-    def failed(self) -> None:
-        """The pause is twice as long as before where discards failed soon after the last one."""
+    def failed(self, discard: int) -> None:
+        """The pause is twice as long as before where the first discard after the last one failed.
+        Discards are made in order: where one fails behind others, those before it did not.
+        """
         if self.now.launch < self.next_attempt:
             return
-        in_a_row = 0 < self.pause > self.now.launch - self.next_attempt
+        soon = 0 < self.pause > self.now.launch - self.next_attempt
+        in_a_row = soon and discard <= self.first
         self.pause = min(2 * self.pause, LONGEST_PAUSE) if in_a_row else SHORTEST_PAUSE
         self.next_attempt = self.now.launch + self.pause
+        self.first = 0
