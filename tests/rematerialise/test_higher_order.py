@@ -146,7 +146,7 @@ def test_what_an_operator_reads_past_its_functions_stays_till_it_is_over() -> No
 
 
 def test_an_operator_of_the_programs_own_gets_the_error_it_gets_without() -> None:
-    class Own(torch._ops.HigherOrderOperator):  # type: ignore[misc, name-defined]
+    class Own(torch._ops.HigherOrderOperator):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__("deepum_test_own")
 

@@ -14,9 +14,10 @@ from small import MIB
 from deepum.core import UM_BLOCK_BYTES
 from deepum.simulate import bound
 from deepum.simulate.bound import Handling, Link, Use, Work
-from deepum.simulate.comparison import compare, preset_of
+from deepum.simulate.comparison import compare
 from deepum.simulate.driver import BAND, Driver
 from deepum.simulate.policies import BY_NAME
+from deepum.simulate.preset import preset_of
 from deepum.simulate.workload import Workload
 
 BLOCK_NS = 2.0 * MIB / 16  # of a block, at 16 bytes/ns
