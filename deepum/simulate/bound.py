@@ -190,7 +190,8 @@ class Handling:
 
     def _block(self, gbps: float, factor: float) -> float:
         """The time of a UM block, of that of its bytes alone."""
-        return factor + self.block_ns * gbps / UM_BLOCK_BYTES
+        # Nothing of a link without limit is nothing, and not undefined.
+        return factor + (self.block_ns * gbps / UM_BLOCK_BYTES if self.block_ns else 0.0)
 
 
 @dataclass(frozen=True)
