@@ -17,7 +17,7 @@ from deepum.planners.problem import Plan, Problem
 _CLEAN_BONUSES = (0.0, 0.25, 0.5, 1.0)  # iterations
 _SLACKS = (0.0, 0.02, 0.05)  # parts of the memory
 _MOST_BY_CLOCK = 6.0  # times a planner's seconds, however busy the machine is
-_TELLING = 0.01  # part of them, from which on it can be told how busy it is
+_LEAST_WORK = 0.01  # part of them that shows how busy it is
 
 
 @dataclass
@@ -29,26 +29,27 @@ class Limits:
 
     seconds: float = 10.0
     seed: int = 1
-    _worked: float = field(init=False)
-    _began: float = field(init=False)
+    _work_began: float = field(init=False)
+    _clock_began: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._worked, self._began = time.process_time(), time.monotonic()
+        self._work_began, self._clock_began = time.process_time(), time.monotonic()
 
     @property
     def left(self) -> float:
         """Seconds of the process's time; 0 when it, or the clock's, is spent."""
-        if time.monotonic() - self._began >= _MOST_BY_CLOCK * self.seconds:
+        if time.monotonic() - self._clock_began >= _MOST_BY_CLOCK * self.seconds:
             return 0.0
-        return max(0.0, self.seconds - (time.process_time() - self._worked))
+        return max(0.0, self.seconds - (time.process_time() - self._work_began))
 
     @property
     def left_by_clock(self) -> float:
         """Seconds that what is left takes by the clock, if the process gets as much of a processor
         as until now: for a solver that looks at the clock.
         """
-        worked, passed = time.process_time() - self._worked, time.monotonic() - self._began
-        slower = passed / worked if worked > _TELLING * self.seconds else 1.0
+        worked = time.process_time() - self._work_began
+        passed = time.monotonic() - self._clock_began
+        slower = passed / worked if worked > _LEAST_WORK * self.seconds else 1.0
         most = max(0.0, _MOST_BY_CLOCK * self.seconds - passed)
         return min(self.left * max(slower, 1.0), most)
 

@@ -150,7 +150,7 @@ class _Reader:
         ranges: list[BlockRange] = []
         accesses: list[tuple[int | None, Access]] = []
         # Of the latest: a gather touches many rows of one storage, all alike.
-        slot = low = high = place = told = -1
+        slot = low = high = place = latest_flags = -1
         reads = writes = False
         for access in one.accesses:
             its_slot, flags, offset, size = access
@@ -171,8 +171,8 @@ class _Reader:
                 if place == len(touches):
                     touches.append([])
                     ranges.append(_blocks(slot, low, storage.bytes))
-            if flags != told:
-                (reads, writes), told = _uses(one, flags), flags
+            if flags != latest_flags:
+                (reads, writes), latest_flags = _uses(one, flags), flags
             start, size = offset - low, min(size, high - offset)
             touches[place].append((start, start + size, reads, writes))
             accesses.append((place, access_of((its_slot, flags, start, size))))

@@ -15,15 +15,20 @@ from deepum.rematerialise.pytorch import higher_order
 from deepum.rematerialise.pytorch.tracker import Tracker
 
 _HIGHER_ORDER = torch._ops.HigherOrderOperator
+_COMPILER = torch._C._dynamo.eval_frame
+# No public interface: a PyTorch without it keeps its compiler out by its own, slower means.
+_CAN_SKIP_FRAMES = all(
+    hasattr(_COMPILER, name)
+    for name in ("set_code_exec_strategy", "_FrameAction", "_FrameExecStrategy")
+)
 
 
 @functools.cache
 def _keep_compiler_out() -> None:
     """It takes frames of Python one by one: neither those of a mode nor what they call."""
-    compiler = torch._C._dynamo.eval_frame
-    skip = compiler._FrameAction.SKIP
-    compiler.set_code_exec_strategy(
-        Mode.__torch_dispatch__.__code__, compiler._FrameExecStrategy(skip, skip)
+    skip = _COMPILER._FrameAction.SKIP
+    _COMPILER.set_code_exec_strategy(
+        Mode.__torch_dispatch__.__code__, _COMPILER._FrameExecStrategy(skip, skip)
     )
 
 
@@ -35,11 +40,12 @@ class Mode(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         # What it does instead of `_keep_compiler_out` imports the compiler, which takes seconds.
-        return False
+        return not _CAN_SKIP_FRAMES
 
     def __init__(self, tracker: Tracker) -> None:
         super().__init__()
-        _keep_compiler_out()
+        if _CAN_SKIP_FRAMES:
+            _keep_compiler_out()
         self._tracker = tracker
 
     def __torch_dispatch__(
