@@ -1,7 +1,8 @@
 """The relaxation of planning over intervals of an iteration: how many bytes of each gap are away at
 the beginning of each interval, how many are copied and fetched within it, and how long it takes.
 
-An interval takes at least what its launches compute, what comes in and what goes out. At its
+An interval takes at least what its launches compute, what comes in and what goes out, and what
+both take together where one direction slows the other down. At its
 beginning no more than the memory is on the device. What comes back in an interval crosses the link
 within it, and what is away was copied since it was written. Which gap is away by how much is free,
 so that its value is a lower bound of an iteration of which only the beginnings of intervals have to
@@ -24,6 +25,7 @@ _MEMORY_UNITS, _TIME_UNITS = 64, 1000
 # What a nanosecond of transfers costs beside one of time: where time is to spare, the fewest bytes
 # are best, and rounding goes wrong otherwise.
 _COST_OF_MOVES = 1e-3
+INDEPENDENT = 2.0  # what two directions do at a time that do not slow each other down
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,14 @@ class _Alike:
 
 
 class Relaxation:
-    """Over that many intervals of even length in a replay that ended launches at `ends_ns`."""
+    """Over that many intervals of even length in a replay that ended launches at `ends_ns`.
+    together: what both directions do at a time, of what one of them does on its own.
+    """
 
-    def __init__(self, problem: Problem, ends_ns: Floats, intervals: int) -> None:
-        self._problem, self._count = problem, intervals
+    def __init__(
+        self, problem: Problem, ends_ns: Floats, intervals: int, together: float = INDEPENDENT
+    ) -> None:
+        self._problem, self._count, self._together = problem, intervals, together
         self._unit_bytes = problem.link.memory_bytes / _MEMORY_UNITS
         self._unit_ns = problem.iteration.compute_ns / _TIME_UNITS
         self._in_rate, self._out_rate = (
@@ -138,6 +144,9 @@ class Relaxation:
             program.row(self._kept[i], most=_MEMORY_UNITS - float(self._alive[i]))
             for moved, rate in transfers:
                 program.row([*moved, (self._times[i], -rate)], most=0.0)
+            if self._together < INDEPENDENT:
+                times = [(column, 1 / rate) for moved, rate in transfers for column, _ in moved]
+                program.row([*times, (self._times[i], -self._together)], most=0.0)
 
     def _class(self, one: _Alike) -> None:
         size, program = one.bytes / self._unit_bytes, self._program

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deepum.planners.intervals import Relaxation, rounded
+from deepum.planners.intervals import INDEPENDENT, Relaxation, rounded
 from deepum.planners.problem import Plan, Problem
 
 _CLEAN_BONUSES = (0.0, 0.25, 0.5, 1.0)  # iterations
@@ -142,13 +142,14 @@ class Heuristic(Planner):
 
 class Linear(Planner):
     """The relaxation over intervals, rounded, and made to fit by Belady's rule; again with the
-    times of the replayed plan. Begins with the best of others.
+    times of the replayed plan. Begins with the best of others. together: as `Relaxation` has it; a
+    replay knows nothing of it.
     """
 
     name = "linear"
 
-    def __init__(self, rounds: int = 2, intervals: int = 32) -> None:
-        self._rounds, self._intervals = rounds, intervals
+    def __init__(self, rounds: int = 2, intervals: int = 32, together: float = INDEPENDENT) -> None:
+        self._rounds, self._intervals, self._together = rounds, intervals, together
 
     def incumbents(self, problem: Problem, limits: Limits) -> Iterator[Incumbent]:
         best, bound = None, None
@@ -160,7 +161,9 @@ class Linear(Planner):
         for _ in range(self._rounds if best else 0):
             assert best is not None
             ends = problem.replay(best.plan).ends_ns
-            relaxed = Relaxation(problem, ends, self._intervals).solve(limits.left_by_clock)
+            relaxed = Relaxation(problem, ends, self._intervals, self._together).solve(
+                limits.left_by_clock
+            )
             if relaxed is None or limits.left == 0:
                 return
             bound = relaxed.ns if bound is None else max(bound, relaxed.ns)

@@ -12,6 +12,7 @@ from deepum.simulate.footprint import footprint
 from deepum.simulate.host import Host
 from deepum.simulate.mode import DEFAULT, Mode
 from deepum.simulate.policies import Policy
+from deepum.simulate.preset import preset_of
 from deepum.simulate.relaxation import linear_bound_ns
 from deepum.simulate.steps import WARM_UP
 from deepum.simulate.workload import load
@@ -60,7 +61,11 @@ def simulate(point: Point) -> Comparison:
             )
     machine = point.machine or loaded.machine
     # First, since it ends the point where HiGHS is missing.
-    linear = linear_bound_ns(loaded, machine, memory) if point.linear_bound else None
+    linear = (
+        linear_bound_ns(loaded, machine, memory, point.driver.handling(preset_of(machine)))
+        if point.linear_bound
+        else None
+    )
     found = compare(
         loaded,
         machine,

@@ -14,8 +14,9 @@ from deepum.planners import Event
 from deepum.planners import planner as planner_module
 from deepum.planners.catalogue import PLANNERS
 from deepum.planners.intervals import Relaxation
-from deepum.planners.iteration import merged
+from deepum.planners.iteration import Item, Iteration, Link, merged
 from deepum.planners.planner import Limits, Linear, Planner, Search
+from deepum.planners.problem import Problem
 
 SEEDS = range(12)
 
@@ -84,6 +85,27 @@ def test_the_relaxation_is_below_every_plan(seed: int) -> None:
         relaxed = Relaxation(problem, ends, intervals).solve(10.0)
         assert relaxed is not None
         assert problem.iteration.compute_ns * 0.99 <= relaxed.ns <= shortest(problem) * 1.0005
+
+
+def test_directions_that_slow_each_other_down_take_as_long_as_both_do_together() -> None:
+    """Of eight items, written in turn, four stay: as much goes out as comes in."""
+    size, launches = 1 << 21, 16
+    items = tuple(
+        Item(size, tuple(Event(at, True, True) for at in range(number, launches, 8)))
+        for number in range(8)
+    )
+    problem = Problem(Iteration((1e4,) * launches, items), Link(4 * size, 16.0, 16.0, False))
+    start = problem.belady()
+    assert start is not None
+    ends = problem.replay(start).ends_ns
+
+    def bound(together: float) -> float:
+        found = Relaxation(problem, ends, launches, together).solve(10.0)
+        assert found is not None
+        return found.ns
+
+    assert bound(1.0) == pytest.approx(2 * bound(2.0), rel=0.02)
+    assert bound(1.6) == pytest.approx(1.25 * bound(2.0), rel=0.02)
 
 
 def test_the_search_finds_the_best_of_most_small_problems() -> None:

@@ -5,6 +5,7 @@ prefetches is below it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -18,7 +19,9 @@ from deepum.simulate.comparison import compare
 from deepum.simulate.driver import BAND, Driver
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.preset import preset_of
+from deepum.simulate.relaxation import linear_bound_ns
 from deepum.simulate.workload import Workload
+from deepum.trace import Trace
 
 BLOCK_NS = 2.0 * MIB / 16  # of a block, at 16 bytes/ns
 PREFETCHING = [BY_NAME[name] for name in ("deepum", "deepum-last-use", "planned")]
@@ -68,6 +71,23 @@ def test_what_a_block_costs_is_known_of_each_driver() -> None:
     assert Driver().handling(preset) == Handling(preset.block_ns, preset.both_ways)
     assert BAND["kind"].handling(preset) == Handling()
     assert BAND["expected"].handling(preset) == Handling(11e3, 1.1)
+
+
+def test_the_bound_of_plans_knows_what_a_block_costs() -> None:
+    """Eight pieces are changed in turn where four have room, next to nothing is computed."""
+    works = [replace(work, ns=1e4) for work in swapped(8)]
+    preset = preset_of("v100-16gb")
+    workload = Workload("swapped", Trace("swapped", b""), "v100-16gb", works)
+
+    def least(handling: Handling) -> float:
+        ns = linear_bound_ns(workload, "v100-16gb", 4 * UM_BLOCK_BYTES, handling)
+        assert ns is not None
+        return ns
+
+    copy_ns = UM_BLOCK_BYTES / preset.h2d_gbps
+    free = least(Handling())
+    assert least(Handling(0.5 * copy_ns, 1.0)) == pytest.approx(1.5 * free, rel=0.05)
+    assert least(Handling(0.0, 2.0)) == pytest.approx(4 / 3 * free, rel=0.05)
 
 
 @pytest.mark.parametrize("costs", ["expected", "unkind"])
