@@ -67,10 +67,13 @@ class Kept:
         self.page_file.write_text(self.page(results, text), encoding="utf-8")
 
 
-def add_costs(parser: argparse.ArgumentParser) -> None:
-    """--costs: of the simulated driver, one of BAND."""
+def add_costs(parser: argparse.ArgumentParser, *also: str) -> None:
+    """--costs: of the simulated driver, one of BAND, or of `also`."""
     parser.add_argument(
-        "--costs", choices=BAND, default="expected", help="what the driver costs (%(default)s)"
+        "--costs",
+        choices=(*BAND, *also),
+        default="expected",
+        help="what the driver costs (%(default)s)",
     )
 
 

@@ -5,6 +5,7 @@ plans, of the lower bound of unified memory, and the longest step while plans ar
     python benchmarks/planned.py --mode lock-step --costs kind
     python benchmarks/planned.py --set held-out             # those that nothing is tuned on
     python benchmarks/planned.py --set g10 --g10 FOLDER     # G10's, which are in that folder
+    python benchmarks/planned.py --set h100 --costs machine # the driver as it was measured there
     python benchmarks/planned.py --points t5-large@v100-16gb --costs kind
     python benchmarks/planned.py --policies planned-declared    # of the rest, what is kept stays
     python benchmarks/planned.py --bounds                   # of the bounds alone, all policies stay
@@ -14,14 +15,15 @@ Gated is as a run on a GPU is by default. A point takes 26 steps, of which the 2
 counted; with clean pages 50, of which the 47th to 49th are: they are tried when plans were. Plans
 are made at once, so that iterations while they are made are not in it. Results are kept in
 FILE (--json) as each point is done, by set, mode and costs. A workload's numbers have semicolons
-between them in --points: `unet:batch=10;width=288@v100-16gb`.
+between them in --points, and memory of the card behind the machine, where it is not all of it:
+`unet:batch=10;width=288@h100-80gb/16GiB`. `--costs machine`: the machine's own.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import truediv
 from pathlib import Path
 from statistics import fmean, geometric_mean
@@ -31,7 +33,7 @@ from kept import ROOT, Kept, add_costs, measure_points, results_in
 
 from deepum.errors import DeepumError
 from deepum.simulate import bound
-from deepum.simulate.driver import BAND
+from deepum.simulate.driver import BAND, Driver
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.policy_run import run
@@ -40,6 +42,7 @@ from deepum.simulate.relaxation import linear_bound_ns
 from deepum.simulate.steps import steps
 from deepum.simulate.workload import load
 from deepum.simulate.workload_bounds import lower_bounds
+from deepum.sizes import parse_size
 from deepum.workloads.held_out import HELD_OUT
 
 NAMED = (
@@ -56,6 +59,16 @@ NAMED = (
     "dlrm-dense@v100-16gb",
     "dlrm-dense@rtx4090",
 )
+# What of that card workloads get that were chosen for a smaller one.
+ON_H100 = {
+    "resnet152": "16GiB",
+    "gpt2-small": "16GiB",
+    "t5-large": "16GiB",
+    "unet": "16GiB",
+    "llama-7b-lora": "16GiB",
+    "llama-7b": "40GiB",
+    "dlrm-dense": "16GiB",
+}
 _OTHER_NUMBERS = {workload.partition(":")[0]: workload for workload in HELD_OUT}
 SETS = {
     "named": NAMED,
@@ -63,6 +76,7 @@ SETS = {
         f"{_OTHER_NUMBERS[n]}@{on}" for n, _, on in (p.partition("@") for p in NAMED)
     ),
     "g10": tuple(f"{n}@a100-40gb-g10" for n in ("BERT_Base-b256", "VIT-b1280", "ResNet152-b1280")),
+    "h100": tuple(f"{n}@h100-80gb/{part}" for n, part in ON_H100.items()),
 }
 STEPS = {
     "deepum": 26,
@@ -76,36 +90,59 @@ TIGHTER = {
     "driver_bound_ms": "with the driver's costs",
     "plans_bound_ms": "of all plans, with them",
 }
+MACHINES_OWN = "machine"  # costs: what the machine's own driver does
 COUNTED = 3  # of the last steps, without the very last
 FIRST_KNOWN = 4  # steps behind which the default policy is steady
+
+
+@dataclass(frozen=True)
+class Point:
+    """memory: of the card, in bytes."""
+
+    workload: str
+    machine: str
+    memory: int
+
+    @classmethod
+    def named(cls, name: str, g10: Path) -> Point:
+        """Raises UsageError for an unknown machine, ValueError for what is not a size."""
+        workload, _, on = name.partition("@")
+        machine, _, part = on.partition("/")
+        memory = parse_size(part) if part else int(preset_of(machine).memory_bytes)
+        return cls(str(g10 / workload) if name in SETS["g10"] else workload, machine, memory)
 
 
 def measure(
     point: str, mode: str, costs: str, g10: Path, policies: Iterable[str] = STEPS
 ) -> dict[str, Any]:
     """g10: the folder of G10's workloads. Raises DeepumError."""
-    name, _, machine = point.partition("@")
-    name = str(g10 / name) if point in SETS["g10"] else name
-    workload = load(name, STEPS["deepum"], False, machine)
-    preset = preset_of(machine)
-    link = bound.Link(int(preset.memory_bytes), float(preset.h2d_gbps), float(preset.d2h_gbps))
-    links = [link, replace(link, handling=BAND[costs].handling(preset))]
-    fitting = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
+    at = Point.named(point, g10)
+    workload = load(at.workload, STEPS["deepum"], False, at.machine)
+    preset, driver = preset_of(at.machine), _driver(costs)
+    link = bound.Link(at.memory, float(preset.h2d_gbps), float(preset.d2h_gbps))
+    links = [link, replace(link, handling=driver.handling(preset))]
+    fitting = run(workload, at.machine, BY_NAME["unlimited"], keep_launches=True)
     _, (least, paid) = lower_bounds(workload, fitting, links, STEPS["deepum"] - COUNTED - 1)
     if least is None or paid is None:
         raise DeepumError(f"{point}: has no bound")
-    plans = linear_bound_ns(workload, machine, handling=links[1].handling)
+    plans = linear_bound_ns(workload, at.machine, at.memory, links[1].handling)
     return {
         "bound_ms": least / 1e6,
         "driver_bound_ms": paid / 1e6,
         "plans_bound_ms": max(paid, plans or 0.0) / 1e6,
-        "policies": {policy: _step(name, machine, policy, mode, costs) for policy in policies},
+        "policies": {policy: _step(at, policy, mode, costs) for policy in policies},
     }
 
 
-def _step(name: str, machine: str, policy: str, mode: str, costs: str) -> dict[str, float]:
-    workload = load(name, STEPS[policy], False, machine)
-    found = run(workload, machine, BY_NAME[policy], driver=BAND[costs], mode=mode_of(mode, costs))
+def _driver(costs: str) -> Driver:
+    return Driver() if costs == MACHINES_OWN else BAND[costs]
+
+
+def _step(at: Point, policy: str, mode: str, costs: str) -> dict[str, float]:
+    workload = load(at.workload, STEPS[policy], False, at.machine)
+    driver = _driver(costs)
+    how = mode_of(mode, driver.costs)
+    found = run(workload, at.machine, BY_NAME[policy], at.memory, driver=driver, mode=how)
     took = [step.ns / 1e6 for step in steps(found, workload.trace)[:-1]]
     return {"ms": fmean(took[-COUNTED:]), "longest_ms": max(took[FIRST_KNOWN:])}
 
@@ -167,14 +204,15 @@ def main() -> int:
         "--policies", default=",".join(STEPS), help="with commas between them (all: %(default)s)"
     )
     parser.add_argument("--mode", choices=MODES, default=DEFAULT.name, help="(%(default)s)")
-    add_costs(parser)
+    add_costs(parser, MACHINES_OWN)
     given = parser.parse_args()
     if given.page:
         KEPT.write_page(given.json)
         return 0
     kept = results_in(given.json, "runs")
     of_set = "" if given.set == "named" else f"{given.set}, "
-    run_name = f"{of_set}{given.mode}, {given.costs} costs"
+    whose = "the machine's own" if given.costs == MACHINES_OWN else given.costs
+    run_name = f"{of_set}{given.mode}, {whose} costs"
     points = given.points.split(",") if given.points else SETS[given.set]
     names = [one.replace(";", ",") for one in points]
 
