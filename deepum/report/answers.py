@@ -39,12 +39,12 @@ def of_runs(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Answer]
     """Of the run that is asked about: of those that are comparable the first that is neither on
     demand nor with memory for all.
     """
-    told = comparison(statistics)
-    if told is not None:
-        at = told.subject
-        row, came = told.rows[at], told.outcomes[at]
-        gain = row.over_on_demand if len(told.rows) > 1 else None
-        faster_than = _gain(told)
+    result = comparison(statistics)
+    if result is not None:
+        at = result.subject
+        row, came = result.rows[at], result.outcomes[at]
+        gain = row.over_on_demand if len(result.rows) > 1 else None
+        faster_than = _gain(result)
     else:
         came, gain, faster_than = outcome(statistics[0][1]), None, _UNKNOWN_GAIN
     if came.run.fits and gain is None:
@@ -85,75 +85,75 @@ def comparison(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> Compariso
     if len(used) < 2:
         return None
     outcomes = {name: outcome(one) for name, one in used}
-    asked = next(
+    subject = next(
         (one for name, one in used if _is_subject(outcomes[name])),
         next((one for name, one in used if not outcomes[name].run.fits), used[0][1]),
     )
     alike = [
         (name, one)
         for name, one in used
-        if one["device"] == asked["device"]
-        and abs(one["kernels"] - asked["kernels"]) <= _ALIKE * asked["kernels"]
+        if one["device"] == subject["device"]
+        and abs(one["kernels"] - subject["kernels"]) <= _ALIKE * subject["kernels"]
     ]
-    paged = [name for name, one in alike if _is_paged(one, asked, outcomes[name])]
-    whole = [name for name, one in alike if outcomes[name].run.fits and one is not asked]
+    paged = [name for name, one in alike if _is_paged(one, subject, outcomes[name])]
+    whole = [name for name, one in alike if outcomes[name].run.fits and one is not subject]
     if len(alike) < 2 or len({name for name, _ in alike}) < len(alike):
         return None
     return compared(alike, *(names[0] if names else None for names in (paged, whole)))
 
 
-def _is_subject(told: Outcome) -> bool:
-    return told.run.policy != "on-demand" and not told.run.fits
+def _is_subject(result: Outcome) -> bool:
+    return result.run.policy != "on-demand" and not result.run.fits
 
 
-def _is_paged(one: Mapping[str, Any], asked: Mapping[str, Any], told: Outcome) -> bool:
+def _is_paged(one: Mapping[str, Any], subject: Mapping[str, Any], result: Outcome) -> bool:
     """On demand, on a card that is as small."""
     memory = "gpu_memory_bytes"
     return (
-        told.run.policy == "on-demand"
-        and not told.run.fits
-        and one.get(memory) == asked.get(memory)
+        result.run.policy == "on-demand"
+        and not result.run.fits
+        and one.get(memory) == subject.get(memory)
     )
 
 
-def _gain(told: Comparison) -> tuple[str, tuple[str, ...]]:
-    row = told.rows[told.subject]
+def _gain(result: Comparison) -> tuple[str, tuple[str, ...]]:
+    row = result.rows[result.subject]
     if row.over_on_demand is None or row.ms is None:
         return _UNKNOWN_GAIN
     details = [faster(row.name, row.over_on_demand)]
     paged = row.over_on_demand * row.ms
-    details.append(f"{row.ms:.1f} ms a {told.per} instead of {paged:.1f}, {told.clock} time")
+    details.append(f"{row.ms:.1f} ms a {result.per} instead of {paged:.1f}, {result.clock} time")
     if row.of_unlimited is not None:
         details.append(f"{row.of_unlimited:.2f} times what unlimited memory takes")
     return f"{row.over_on_demand:.2f} x", tuple(details)
 
 
-def _limit(told: Outcome) -> tuple[str, tuple[str, ...]]:
-    if told.run.fits:
+def _limit(result: Outcome) -> tuple[str, tuple[str, ...]]:
+    if result.run.fits:
         return "Not memory", ("all of it fits in the GPU's",)
-    details = [EXPLAINED[told.limit]]
-    took = told.step.interval if told.step is not None else told.whole
+    details = [EXPLAINED[result.limit]]
+    took = result.step.interval if result.step is not None else result.whole
     if took is not None:
-        what = "a step" if told.step is not None else "the run"
+        what = "a step" if result.step is not None else "the run"
         details.append(
             f"kernels compute in {(took.seconds - took.lost_s) * 1e3:.1f} of "
-            f"{took.seconds * 1e3:.1f} ms of {what}, {told.clock} time"
+            f"{took.seconds * 1e3:.1f} ms of {what}, {result.clock} time"
         )
-    if told.step is not None and told.step.doubt:
-        details.append(f"doubtful: {told.step.doubt}")
-    return NAMES[told.limit], tuple(details)
+    if result.step is not None and result.step.doubt:
+        details.append(f"doubtful: {result.step.doubt}")
+    return NAMES[result.limit], tuple(details)
 
 
 def of_simulations(simulations: Sequence[Mapping[str, Any]]) -> list[Answer]:
     """Of replays: of deepum, or of the fastest policy where it was not simulated. Of several, of
     their mean.
     """
-    told = [found for one in simulations if (found := _simulated(one)) is not None]
-    if not told:
+    runs = [found for one in simulations if (found := _simulated(one)) is not None]
+    if not runs:
         return []
-    gains = [gain for _, _, gain, _ in told if gain is not None]
-    if len(told) == 1:
-        run, limited, gain, of_bound = told[0]
+    gains = [gain for _, _, gain, _ in runs if gain is not None]
+    if len(runs) == 1:
+        run, limited, gain, of_bound = runs[0]
         near = f"{of_bound:.2f} times the lower bound" if of_bound is not None else ""
         faster_than = (
             (f"{gain:.2f} x", tuple(filter(None, ("as fast as on-demand paging", near))))
@@ -168,13 +168,13 @@ def of_simulations(simulations: Sequence[Mapping[str, Any]]) -> list[Answer]:
             run.fits,
         )
     slower = sum(gain < verdict.ALIKE[0] for gain in gains)
-    limits = Counter(limited for _, limited, _, _ in told)
+    limits = Counter(limited for _, limited, _, _ in runs)
     most = limits.most_common(1)[0][0]
     counts = ", ".join(f"{NAMES[limited]} {count} times" for limited, count in limits.most_common())
-    run = next(run for run, limited, _, _ in told if limited is most)
+    run = next(run for run, limited, _, _ in runs if limited is most)
     mean = f"{geometric_mean(gains):.2f} x" if gains and min(gains) > 0 else "Not known"
     return _answers(
-        _working_of(len(told), slower),
+        _working_of(len(runs), slower),
         (mean, (f"the geometric mean of {len(gains)} over on-demand paging",)),
         (NAMES[most], (counts,)),
         verdict.advice(run, most),
@@ -193,28 +193,28 @@ def _simulated(
 ) -> tuple[Run, Limit, float | None, float | None] | None:
     """The run, its limit, times as fast as on demand, times the bound."""
     ran = {
-        name: told
-        for name, told in simulation["policies"].items()
-        if name != "unlimited" and "does_not_fit" not in told
+        name: figures
+        for name, figures in simulation["policies"].items()
+        if name != "unlimited" and "does_not_fit" not in figures
     }
     if not ran:
         return None
     name = "deepum" if "deepum" in ran else min(ran, key=lambda one: float(ran[one]["step_ms"]))
-    told, unlimited = ran[name], simulation["policies"].get("unlimited", {})
-    counts = told["a_step"]
+    figures, unlimited = ran[name], simulation["policies"].get("unlimited", {})
+    counts = figures["a_step"]
     prefetched = counts.get("bytes_h2d", 0) - counts.get("bytes_demand", 0)
     moved = counts.get("bytes_h2d", 0)
     run = Run(
         policy=name,
         fits=not counts.get("bytes_d2h") and not moved,
-        steps=len(told["steps_ms"]),
+        steps=len(figures["steps_ms"]),
         simulated=True,
         coverage=prefetched / moved if moved else None,
     )
     interval = None
     if unlimited.get("step_ms"):
         interval = Interval(
-            told["step_ms"] / 1e3,
+            figures["step_ms"] / 1e3,
             unlimited["step_ms"] / 1e3,
             *(
                 counts.get(key, 0)
@@ -222,4 +222,4 @@ def _simulated(
             ),
         )
     limited = verdict.limit(interval, costs(f"sim:{simulation['machine']}"))
-    return run, limited, told["speed_up_over_on_demand"], told.get("of_bound")
+    return run, limited, figures["speed_up_over_on_demand"], figures.get("of_bound")

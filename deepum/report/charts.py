@@ -83,15 +83,15 @@ def by_iteration(simulation: Mapping[str, Any], key: str, title: str, scale: str
     """A figure of each step under each policy; `key`: of the simulation's policies; `scale`:
     Vega-Lite's type of it.
     """
-    told = {
+    policies = {
         name: figures[key] for name, figures in simulation["policies"].items() if figures.get(key)
     }
     rows = [
         {"policy": name, "step": step, "value": short(value)}
-        for name, values in told.items()
+        for name, values in policies.items()
         for step, value in _thinned(list(enumerate(values, start=1)))
     ]
-    shade = colour(list(told)) | {"legend": {"title": None}}
+    shade = colour(list(policies)) | {"legend": {"title": None}}
     return {
         "width": WIDTH - 200,
         "height": 200,
@@ -159,14 +159,14 @@ def memory_use(
     at: Floats, in_bytes: Mapping[str, Floats], colours: Mapping[str, str], memory_bytes: int
 ) -> Spec:
     """Bytes between each two edges of time (ns), by what they are; dashed: the memory there is."""
-    told = {what: values / 2**30 for what, values in in_bytes.items()}
+    amounts = {what: values / 2**30 for what, values in in_bytes.items()}
     rows = [
         {"t": short(t, DIGITS), "what": what, "GiB": short(value)}
-        for what, values in told.items()
+        for what, values in amounts.items()
         for t, value in changes(at / _SECOND, values)
     ]
     top = short(
-        1.1 * max([memory_bytes / 2**30, *(float(values.max()) for values in told.values())])
+        1.1 * max([memory_bytes / 2**30, *(float(values.max()) for values in amounts.values())])
     )
     scale = {"domain": [*colours], "range": [*colours.values()]}
     return {
@@ -254,17 +254,17 @@ def _row(timeline: Timeline, one: Segment) -> Spec:
     kind = one.kind
     if kind == "kernel" and one.stall_ns >= _STALLED * (one.end - one.start) > 0:
         kind = "stalled"
-    told = f"{one.count} x {_KINDS[kind][0]}" if one.count > 1 else _KINDS[kind][0]
+    text = f"{one.count} x {_KINDS[kind][0]}" if one.count > 1 else _KINDS[kind][0]
     if one.place >= 0:
-        told += f", {timeline.kernel_name(one.place)}"
-    told += f", {size(one.bytes)}" if one.bytes else ""
-    told += f", {(one.end - one.start) / 1e6:.4g} ms"
+        text += f", {timeline.kernel_name(one.place)}"
+    text += f", {size(one.bytes)}" if one.bytes else ""
+    text += f", {(one.end - one.start) / 1e6:.4g} ms"
     return {
         "t": short(one.start / _SECOND, DIGITS),
         "end": short(one.end / _SECOND, DIGITS),
         "lane": one.lane,
         "kind": _KINDS[kind][0],
-        "told": told,
+        "told": text,
     }
 
 

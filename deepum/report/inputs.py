@@ -53,7 +53,7 @@ def read(
                 found.plans.append((path.name, replay_plan(path.read_bytes())))
                 continue
             is_json = path.is_file() and begins != _LOG
-            told = json.loads(path.read_bytes()) if is_json else None
+            document = json.loads(path.read_bytes()) if is_json else None
         except OSError as error:
             raise UsageError(f"{name}: {error.strerror}; {_WANTED}") from None
         except (ValueError, RecursionError) as error:
@@ -62,27 +62,27 @@ def read(
                     f"plan {name}: {error}; make it anew with `deepum plan --output`"
                 ) from None
             raise UsageError(f"{name}: is neither JSON nor an event log; {_WANTED}") from None
-        if told is None:
+        if document is None:
             single = not path.is_file()  # a recorded run is as long as it was
             found.workloads.append(
                 load(name, steps if single else None, synchronise and single, machine)
             )
-        elif isinstance(told, dict) and set(KEYS) - ADDED_KEYS <= set(told):
-            found.statistics.append((path.name, told))
-        elif isinstance(told, dict) and (
-            "policies" in told or isinstance(told.get("simulations"), list)
+        elif isinstance(document, dict) and set(KEYS) - ADDED_KEYS <= set(document):
+            found.statistics.append((path.name, document))
+        elif isinstance(document, dict) and (
+            "policies" in document or isinstance(document.get("simulations"), list)
         ):
             try:
                 found.simulations += [
-                    (path.name, _simulation(one)) for one in told.get("simulations", [told])
+                    (path.name, _simulation(one)) for one in document.get("simulations", [document])
                 ]
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
                 raise UsageError(
                     f"{name}: the simulation's figures make no sense: {error}; simulate anew "
                     f"with this version"
                 ) from None
-        elif isinstance(told, dict) and {"processes", "kernels"} <= set(told):
-            lacking = ", ".join(sorted(set(KEYS) - ADDED_KEYS - set(told)))
+        elif isinstance(document, dict) and {"processes", "kernels"} <= set(document):
+            lacking = ", ".join(sorted(set(KEYS) - ADDED_KEYS - set(document)))
             raise UsageError(
                 f"{name}: the statistics of another version, without {lacking}; write them "
                 f"anew with `deepum run --stats`"
@@ -110,14 +110,14 @@ def _ratio(value: Any) -> float | None:
     return None if value is None else _number(value)
 
 
-def _simulation(told: Any) -> dict[str, Any]:
+def _simulation(document: Any) -> dict[str, Any]:
     """What of a simulation's figures is drawn, all of it as it should be. Raises ValueError,
     KeyError, TypeError or AttributeError.
     """
-    if told["version"] != 1:
-        raise ValueError(f"version {told['version']}")
+    if document["version"] != 1:
+        raise ValueError(f"version {document['version']}")
     policies: dict[str, dict[str, Any]] = {}
-    for name, one in told["policies"].items():
+    for name, one in document["policies"].items():
         if "does_not_fit" in one:
             policies[str(name)] = {"does_not_fit": str(one["does_not_fit"])}
             continue
@@ -135,12 +135,12 @@ def _simulation(told: Any) -> dict[str, Any]:
         raise ValueError("on-demand paging is not there, or did not fit in the host's memory")
     if policies["on-demand"]["step_ms"] <= 0:
         raise ValueError("on-demand takes no time")
-    bounds = {key: _ratio(told[key]) for key in ("bound_ms", "moving_bound_ms")}
+    bounds = {key: _ratio(document[key]) for key in ("bound_ms", "moving_bound_ms")}
     # Before there was a second bound, simulations told of the first only.
-    bounds |= {key: _ratio(told.get(key)) for key in ("kept_bound_ms", "kept_moving_bound_ms")}
+    bounds |= {key: _ratio(document.get(key)) for key in ("kept_bound_ms", "kept_moving_bound_ms")}
     return {
-        "workload": str(told["workload"]),
-        "machine": str(told["machine"]),
-        "memory_bytes": _number(told["memory_bytes"]),
+        "workload": str(document["workload"]),
+        "machine": str(document["machine"]),
+        "memory_bytes": _number(document["memory_bytes"]),
         "policies": policies,
     } | bounds

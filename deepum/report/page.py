@@ -66,11 +66,11 @@ for (const [place, spec] of Object.entries(charts))
 _MOST_OUTCOMES = 6  # more are shown on demand
 
 
-def _card(told: Answer) -> str:
-    details = "".join(f"<p>{escape(line)}</p>" for line in told.details)
+def _card(answer: Answer) -> str:
+    details = "".join(f"<p>{escape(line)}</p>" for line in answer.details)
     return (
-        f'<section><p class="question">{escape(told.question)}</p>'
-        f"<strong>{escape(told.answer)}</strong>{details}</section>"
+        f'<section><p class="question">{escape(answer.question)}</p>'
+        f"<strong>{escape(answer.answer)}</strong>{details}</section>"
     )
 
 
@@ -207,22 +207,22 @@ def figures(simulation: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[
         "of bound (UM)",
     )
     rows: list[tuple[str, ...]] = []
-    for name, told in simulation["policies"].items():
-        if "does_not_fit" in told:
+    for name, policy in simulation["policies"].items():
+        if "does_not_fit" in policy:
             rows.append((name, "does not fit", *["-"] * (len(head) - 2)))
             continue
-        counts = told["a_step"]
+        counts = policy["a_step"]
         rows.append(
             (
                 name,
-                f"{told['step_ms']:.1f}",
+                f"{policy['step_ms']:.1f}",
                 f"{counts.get('faults', 0):.0f}",
                 size(counts.get("bytes_h2d")),
                 size(counts.get("bytes_d2h")),
-                _ratio(told["of_unlimited"], 3),
-                _ratio(told["speed_up_over_on_demand"], 2),
-                _ratio(told.get("of_bound"), 3),
-                _ratio(told.get("of_kept_bound"), 3),
+                _ratio(policy["of_unlimited"], 3),
+                _ratio(policy["speed_up_over_on_demand"], 2),
+                _ratio(policy.get("of_bound"), 3),
+                _ratio(policy.get("of_kept_bound"), 3),
             )
         )
     return head, rows

@@ -116,7 +116,7 @@ def _steps(timeline: Timeline, threads: _Threads) -> Iterator[Event]:
 def _decisions(timeline: Timeline, threads: _Threads) -> Iterator[Event]:
     for record in timeline.of("decision"):
         name = _COMMANDS.get(int(record["command"]), "command")
-        told = {
+        arguments = {
             "commands": int(record["count"]),
             "bytes": int(record["bytes"]),
             "event": int(record["tag"]),
@@ -126,7 +126,7 @@ def _decisions(timeline: Timeline, threads: _Threads) -> Iterator[Event]:
             "decision",
             threads.of("decisions, when the host made them"),
             round(record["start_ns"]),
-            **told,
+            **arguments,
         )
 
 
@@ -174,9 +174,14 @@ def _moves(timeline: Timeline, threads: _Threads) -> Iterator[Event]:
                 if kind.startswith("copy")
                 else "um_blocks"
             )
-            told = {counted: int(record["count"]), "bytes": int(record["bytes"])}
+            arguments = {counted: int(record["count"]), "bytes": int(record["bytes"])}
             yield _slice(
-                kind.replace("_", " "), "move", threads.of(group, start, end), start, end, **told
+                kind.replace("_", " "),
+                "move",
+                threads.of(group, start, end),
+                start,
+                end,
+                **arguments,
             )
     for kind in ("discard", "release"):
         for record in timeline.of(kind):
@@ -204,11 +209,14 @@ def _program_memory(timeline: Timeline) -> Iterator[Event]:
     ):
         if place < 0:
             continue
-        told = int(timeline.launches.allocated[place]), int(timeline.launches.used[place])
-        if told != latest:
-            latest = told
+        levels = int(timeline.launches.allocated[place]), int(timeline.launches.used[place])
+        if levels != latest:
+            latest = levels
             yield _counter(
-                "memory of the program, bytes", round(at), allocated=told[0], dead=told[0] - told[1]
+                "memory of the program, bytes",
+                round(at),
+                allocated=levels[0],
+                dead=levels[0] - levels[1],
             )
 
 

@@ -30,10 +30,10 @@ _CONTENTS = (
 def outcome(name: str, plan: PlanReplay) -> str:
     """How it came out, in a line."""
     made, replayed = plan.outline.made, plan.replayed
-    told = f"{name}: {replayed.ns / 1e6:.1f} ms an iteration, planned by {made.planner}"
+    line = f"{name}: {replayed.ns / 1e6:.1f} ms an iteration, planned by {made.planner}"
     if made.bound_ns:
-        told += f", {replayed.ns / made.bound_ns:.3f} times the lower bound"
-    return f"{told}; {size(replayed.in_bytes)} in, {size(replayed.out_bytes)} out"
+        line += f", {replayed.ns / made.bound_ns:.3f} times the lower bound"
+    return f"{line}; {size(replayed.in_bytes)} in, {size(replayed.out_bytes)} out"
 
 
 def figures(plan: PlanReplay) -> list[tuple[str, str]]:
@@ -73,7 +73,7 @@ def timeline(plan: PlanReplay) -> Spec:
     at = series.edges(0.0, plan.replayed.ns, _BINS)
     link = plan.outline.link
     into, out = (series.rate(plan.crossing(out), at) for out in (False, True))
-    told = {
+    levels = {
         "held": series.highest(plan.levels["ns"], plan.levels["bytes"], at),
         "live": series.highest(plan.turns, plan.live, at),
         "used": series.highest(plan.turns, plan.used, at),
@@ -82,7 +82,7 @@ def timeline(plan: PlanReplay) -> Spec:
         [
             _waiting(plan, at),
             charts.link_use(at / 1e9, into, out, (link.in_gbps, link.out_gbps)),
-            charts.memory_use(at, told, _COLOURS, link.memory_bytes),
+            charts.memory_use(at, levels, _COLOURS, link.memory_bytes),
         ]
     )
 
@@ -100,15 +100,15 @@ def _waiting(plan: PlanReplay, at: Floats) -> Spec:
 def _names(content: Content) -> str:
     first, *others = content.names
     last = first.first + first.count - 1
-    told = f"{first.name:016x}, block"
-    told += f" {first.first}" if first.count == 1 else f"s {first.first} to {last}"
-    return f"{told}, and {len(others)} more" if others else told
+    text = f"{first.name:016x}, block"
+    text += f" {first.first}" if first.count == 1 else f"s {first.first} to {last}"
+    return f"{text}, and {len(others)} more" if others else text
 
 
 def _away(content: Content) -> str:
     (start, end), *others = content.away
-    told = f"{start} to {end}" + (" of the next" if end <= start else "")
-    return f"{told}, and {len(others)} more" if others else told
+    text = f"{start} to {end}" + (" of the next" if end <= start else "")
+    return f"{text}, and {len(others)} more" if others else text
 
 
 def contents(plan: PlanReplay) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

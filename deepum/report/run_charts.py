@@ -22,9 +22,9 @@ def times(statistics: Sequence[tuple[str, Mapping[str, Any]]]) -> Spec | None:
     two have one.
     """
     known = [
-        (name, told["policy"], float(told["gpu_time_s"]))
-        for name, told in statistics
-        if told.get("gpu_time_s")
+        (name, figures["policy"], float(figures["gpu_time_s"]))
+        for name, figures in statistics
+        if figures.get("gpu_time_s")
     ]
     if len(known) < 2:
         return None

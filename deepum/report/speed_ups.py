@@ -55,7 +55,7 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
     cards: list[str] = []
     labels: list[str] = []
     for simulation in simulations:
-        told = simulation["policies"]
+        results = simulation["policies"]
         most = _most(simulation)
         if not _differ([simulation]):
             most.pop(_KEPT, None)
@@ -66,7 +66,7 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
         cards.append(card)
         card += f" ({cards.count(card)})" if cards.count(card) > 1 else ""
         labels.append(card)
-        for name, figures in told.items():
+        for name, figures in results.items():
             policies += [name] if name not in policies else []
             if "does_not_fit" in figures:
                 rows.append(
@@ -115,13 +115,13 @@ def bars(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
                 "encoding": {"x": x, "y": y, "text": {"field": "missing", "type": "nominal"}},
             }
         )
-    told_of = "; dashed: the most that the lower bound allows"
-    for limit, colour, told_also in (
-        (_BOUND, "black", told_of),
+    bound_note = "; dashed: the most that the lower bound allows"
+    for limit, colour, note in (
+        (_BOUND, "black", bound_note),
         (_KEPT, _KEPT_COLOUR, _KEPT_SUBTITLE),
     ):
         if any(limit in row for row in rows):
-            x["title"] += told_also
+            x["title"] += note
             rule = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.5, "color": colour}
             layers.append(
                 {
@@ -167,9 +167,9 @@ def _names(simulations: Sequence[Mapping[str, Any]]) -> list[str]:
     for place, (head, parts, one) in enumerate(
         zip(heads, numbers, simulations, strict=True), start=1
     ):
-        told = " ".join([head, *(part for part in parts if alike[head, part] < every[head])])
+        label = " ".join([head, *(part for part in parts if alike[head, part] < every[head])])
         on = f" on {one['machine']}" if several else ""
-        levels.append([f"{head}{on}", f"{told}{on}", f"{told}{on} ({place})"])
+        levels.append([f"{head}{on}", f"{label}{on}", f"{label}{on} ({place})"])
     taken = [Counter(one[level] for one in levels) for level in range(len(levels[0]))]
     return [
         next(name for level, name in enumerate(one) if taken[level][name] == 1) for one in levels
@@ -181,7 +181,7 @@ def _cards(simulations: Sequence[Mapping[str, Any]]) -> str:
     return next(iter(cards)) if len(cards) == 1 else f"{len(cards)} cards"
 
 
-def _told(
+def _speed_ups(
     simulations: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """Speed-ups by policy and workload, with the geometric mean where all have one; last what the
@@ -193,18 +193,18 @@ def _told(
         for name in one["policies"]
         if name not in ("on-demand", "unlimited")
     )
-    told: dict[str, dict[str, float]] = {policy: {} for policy in [*policies, *_LIMITS]}
+    speed_ups: dict[str, dict[str, float]] = {policy: {} for policy in [*policies, *_LIMITS]}
     for name, one in zip(names, simulations, strict=True):
         for policy in policies:
             speed_up = one["policies"].get(policy, {}).get("speed_up_over_on_demand")
             if speed_up:  # some run out of memory
-                told[policy][name] = float(speed_up)
+                speed_ups[policy][name] = float(speed_up)
         for limit, most in _most(one).items():
-            told[limit][name] = most
-    for values in told.values():
+            speed_ups[limit][name] = most
+    for values in speed_ups.values():
         if len(values) == len(names):
             values[_MEAN] = geometric_mean(values.values())
-    return told
+    return speed_ups
 
 
 def _end(values: Sequence[float]) -> float:
@@ -223,14 +223,14 @@ def lines(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
     the geometric means. What is beyond the axis stands at its end, in figures.
     """
     names = _names(simulations)
-    told = _told(simulations, names)
-    end = _end([value for values in told.values() for value in values.values()])
+    speed_ups = _speed_ups(simulations, names)
+    end = _end([value for values in speed_ups.values() for value in values.values()])
     points: list[charts.Spec] = []
     limits: list[charts.Spec] = []
     kept: list[charts.Spec] = []
     beyond: list[charts.Spec] = []
     for name in [*names, _MEAN]:
-        known = {policy: values[name] for policy, values in told.items() if name in values}
+        known = {policy: values[name] for policy, values in speed_ups.items() if name in values}
         points += [
             {"workload": name, "policy": p, "value": charts.short(v)}
             for p, v in known.items()
@@ -273,7 +273,7 @@ def lines(simulations: Sequence[Mapping[str, Any]]) -> charts.Spec:
         "title": None,
     }
     y["axis"] = {"labelLimit": 320, "labelFontWeight": bold}
-    key = charts.colour([policy for policy in told if policy not in _LIMITS])
+    key = charts.colour([policy for policy in speed_ups if policy not in _LIMITS])
     key["legend"] = {"title": None, "orient": "top", "symbolSize": 90}
     dot = {"type": "point", "filled": True, "size": 70, "opacity": 0.95, "tooltip": True}
     text = {

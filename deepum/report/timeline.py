@@ -106,13 +106,13 @@ def launches(trace: Trace) -> Launches:
     """The trace's launches with the program's memory at each. Raises ValueError for a damaged
     trace.
     """
-    told = list(events(trace.events))
-    reported = {(event.slot, event.generation) for event in told if isinstance(event, Block)}
+    log = list(events(trace.events))
+    reported = {(event.slot, event.generation) for event in log if isinstance(event, Block)}
     sizes: dict[tuple[int, int], int] = {}
     blocks: dict[tuple[int, int], dict[int, int]] = {}
     allocated = used = 0
     rows = []
-    for event in told:
+    for event in log:
         if isinstance(event, Execute):
             rows.append((event.sequence, event.stream, allocated, used))
         elif isinstance(event, Block):
@@ -135,7 +135,7 @@ def launches(trace: Trace) -> Launches:
             used -= sum(blocks.pop(key, {}).values()) if key in reported else size
     table = np.array(rows, dtype=np.int64).reshape(-1, 4)
     hashes = np.array(
-        [event.execution_hash for event in told if isinstance(event, Execute)], dtype=np.uint64
+        [event.execution_hash for event in log if isinstance(event, Execute)], dtype=np.uint64
     )
     return Launches(table[:, 0], hashes, table[:, 1], table[:, 2], table[:, 3])
 

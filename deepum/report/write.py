@@ -39,9 +39,9 @@ def main_chart(inputs: Inputs, simulated: Sequence[Mapping[str, Any]]) -> charts
     """The one for a picture: speed-ups, or the times of runs if nothing was simulated, or the
     first plan. Raises UsageError if there is none of them.
     """
-    told = [*(simulation for _, simulation in inputs.simulations), *simulated]
-    if told:
-        return speed_ups.chart(told)
+    simulations = [*(simulation for _, simulation in inputs.simulations), *simulated]
+    if simulations:
+        return speed_ups.chart(simulations)
     if (chart := _times(inputs)) is not None:
         return chart
     for _, plan in inputs.plans[:1]:
@@ -59,23 +59,23 @@ def report(
 ) -> Page:
     """The page. `simulated`: of each workload, as `Comparison.as_json` tells it, with timelines."""
     page = Page(title)
-    told: list[Mapping[str, Any]] = [
+    simulations: list[Mapping[str, Any]] = [
         *(simulation for _, simulation in inputs.simulations),
         *(one for one, _ in simulated),
     ]
-    page.answers(_answers(inputs, told))
-    for simulation in told:
+    page.answers(_answers(inputs, simulations))
+    for simulation in simulations:
         page.outcome(_went(simulation))
     if inputs.statistics:
         page.subtitle(of_what(inputs.statistics))
-    elif told:
+    elif simulations:
         page.subtitle("replayed by the simulation, under each policy: times are virtual")
     for name, plan in inputs.plans:
         page.outcome(plan_charts.outcome(name, plan))
-    if told:
+    if simulations:
         page.heading("Speed-up over on-demand paging")
         page.text(_SPEED_UP)
-        page.chart(speed_ups.chart(told))
+        page.chart(speed_ups.chart(simulations))
     for name, simulation in inputs.simulations:
         page.heading(
             f"{simulation['workload']} on {simulation['machine']}, "
@@ -120,13 +120,16 @@ def _meaningless(what: str, error: Exception) -> DeepumError:
 def _runs(page: Page, inputs: Inputs) -> None:
     """Runs beside each other: a table of those that can be compared, GPU time of all."""
     try:
-        told, chart = answers.comparison(inputs.statistics), run_charts.times(inputs.statistics)
+        comparison, chart = (
+            answers.comparison(inputs.statistics),
+            run_charts.times(inputs.statistics),
+        )
     except _MALFORMED as error:
         raise _meaningless("statistics", error) from None
-    if told is not None:
+    if comparison is not None:
         page.heading("Runs beside each other")
-        page.table(*table(told))
-        page.text("; ".join([*conclusion(told), *told.remarks]) + ".")
+        page.table(*table(comparison))
+        page.text("; ".join([*conclusion(comparison), *comparison.remarks]) + ".")
     if chart is not None:
         page.heading("GPU time of the whole runs, their first steps included")
         page.chart(chart)
@@ -140,21 +143,21 @@ def _went(simulation: Mapping[str, Any]) -> str:
         f"{simulation['workload']} on {simulation['machine']}, {size(simulation['memory_bytes'])}"
     )
     ran = {
-        name: told
-        for name, told in simulation["policies"].items()
-        if name != "unlimited" and "does_not_fit" not in told
+        name: policy
+        for name, policy in simulation["policies"].items()
+        if name != "unlimited" and "does_not_fit" not in policy
     }
     if not ran:
         return f"{what}: fits under no policy"
     name = "deepum" if "deepum" in ran else min(ran, key=lambda one: float(ran[one]["step_ms"]))
     best = ran[name]
-    told = f"{what}: {best['step_ms']:.1f} ms a step under {name}"
+    line = f"{what}: {best['step_ms']:.1f} ms a step under {name}"
     if name != "on-demand" and best["speed_up_over_on_demand"] is not None:
-        told += f", {best['speed_up_over_on_demand']:.2f} times as fast as on-demand paging"
+        line += f", {best['speed_up_over_on_demand']:.2f} times as fast as on-demand paging"
     return (
-        told
+        line
         if best.get("of_bound") is None
-        else f"{told}, {best['of_bound']:.2f} times the lower bound"
+        else f"{line}, {best['of_bound']:.2f} times the lower bound"
     )
 
 
@@ -174,18 +177,18 @@ def _times(inputs: Inputs) -> charts.Spec | None:
 
 def _simulation(page: Page, simulation: Mapping[str, Any]) -> None:
     page.table(*figures(simulation))
-    for name, told in simulation["policies"].items():
-        if "does_not_fit" in told:
-            page.text(f"{name} does not fit: {told['does_not_fit']}.")
-    if told_of := repeated(int(simulation.get("repetitions") or 1)):
-        page.text(f"{told_of[0].upper()}{told_of[1:]}.")
+    for name, policy in simulation["policies"].items():
+        if "does_not_fit" in policy:
+            page.text(f"{name} does not fit: {policy['does_not_fit']}.")
+    if note := repeated(int(simulation.get("repetitions") or 1)):
+        page.text(f"{note[0].upper()}{note[1:]}.")
     bound, moving = simulation.get("bound_ms"), simulation.get("moving_bound_ms")
     if bound is not None:
         page.text(
             f"Lower bound: {bound:.1f} ms a step"
             + (f"; without copies in advance {moving:.1f} ms." if moving is not None else ".")
         )
-    if any(told.get("steps_faults") for told in simulation["policies"].values()):
+    if any(policy.get("steps_faults") for policy in simulation["policies"].values()):
         page.heading("Faults per iteration", 3)
         page.chart(charts.by_iteration(simulation, "steps_faults", "faults", "symlog"))
     page.heading("Time per iteration", 3)

@@ -69,8 +69,8 @@ def _owner(mark: Path) -> tuple[int, int] | None:
     since the session was closed just now.
     """
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        told = json.loads(mark.read_text(encoding="utf-8"))
-        return int(told["pid"]), int(told["daemon"])
+        fields = json.loads(mark.read_text(encoding="utf-8"))
+        return int(fields["pid"]), int(fields["daemon"])
     # Being written just now: this process is alive, so that it is read again.
     return (0, os.getpid()) if mark.exists() else None
 
@@ -93,14 +93,14 @@ def read_sessions(folder: Path, ends: Mapping[int, str] | None = None) -> Report
         if path.with_suffix(".json").exists():
             continue
         if (
-            told := _read(path, read_live_figures, reports.simulators, reports.warnings)
+            figures := _read(path, read_live_figures, reports.simulators, reports.warnings)
         ) is not None:
-            how = f"{(ends or {}).get(told['pid'], 'ended')} without its exit handlers"
+            how = f"{(ends or {}).get(figures['pid'], 'ended')} without its exit handlers"
             if last[_by_number(path)[0]] != path.stem:
                 how = "replaced itself by exec"
-            elif alive(told["pid"]):
+            elif alive(figures["pid"]):
                 how = "is still running"
-            reports.warnings.append(f"process {told['pid']} {how}: {_LIVE}")
+            reports.warnings.append(f"process {figures['pid']} {how}: {_LIVE}")
     return reports
 
 
@@ -110,10 +110,10 @@ def _by_number(path: Path) -> list[int]:
 
 
 def _object(path: Path) -> dict[str, Any]:
-    told = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(told, dict):
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(document, dict):
         raise ValueError("no object")
-    return told
+    return document
 
 
 def _read(
@@ -123,12 +123,12 @@ def _read(
     warnings: list[str],
 ) -> dict[str, Any] | None:
     try:
-        told = reader(path)
+        figures = reader(path)
     except (OSError, ValueError) as error:
         warnings.append(f"{path.name}: {error}; its figures are left out")
         return None
-    into.append(told)
-    return told
+    into.append(figures)
+    return figures
 
 
 def write_json(path: Path, value: object) -> None:

@@ -53,7 +53,7 @@ def compared(
     run has one of as many kernels, else of the whole run.
     """
     outcomes = [outcome(report) for _, report in runs]
-    steps = [told.step for told in outcomes]
+    steps = [result.step for result in outcomes]
     per_step = bool(steps) and all(
         step is not None
         and steps[0] is not None
@@ -61,14 +61,14 @@ def compared(
         for step in steps
     )
     ms: dict[str | None, float | None] = {
-        name: _ms(told, per_step) for (name, _), told in zip(runs, outcomes, strict=True)
+        name: _ms(result, per_step) for (name, _), result in zip(runs, outcomes, strict=True)
     }
     names = [name for name, _ in runs]
     rows = tuple(
-        _row(name, told, per_step, (ms[name], ms.get(on_demand), ms.get(unlimited)))
-        for (name, _), told in zip(runs, outcomes, strict=True)
+        _row(name, result, per_step, (ms[name], ms.get(on_demand), ms.get(unlimited)))
+        for (name, _), result in zip(runs, outcomes, strict=True)
     )
-    simulated = all(told.run.simulated for told in outcomes)
+    simulated = all(result.run.simulated for result in outcomes)
     return Comparison(
         next((at for at, name in enumerate(names) if name not in (on_demand, unlimited)), 0),
         "step" if per_step else "run",
@@ -79,24 +79,24 @@ def compared(
     )
 
 
-def _interval(told: Outcome, per_step: bool) -> Interval | None:
-    return told.step.interval if per_step and told.step is not None else told.whole
+def _interval(result: Outcome, per_step: bool) -> Interval | None:
+    return result.step.interval if per_step and result.step is not None else result.whole
 
 
-def _ms(told: Outcome, per_step: bool) -> float | None:
-    if per_step and told.step is not None:
-        return told.step.interval.seconds * 1e3
-    return told.seconds * 1e3 if told.seconds is not None else None
+def _ms(result: Outcome, per_step: bool) -> float | None:
+    if per_step and result.step is not None:
+        return result.step.interval.seconds * 1e3
+    return result.seconds * 1e3 if result.seconds is not None else None
 
 
 def _row(
     name: str,
-    told: Outcome,
+    result: Outcome,
     per_step: bool,
     times: tuple[float | None, float | None, float | None],
 ) -> Row:
     """`times`: its own, on demand, with unlimited memory."""
-    took = _interval(told, per_step)
+    took = _interval(result, per_step)
     mine, paged, unlimited = times
     return Row(
         name,
@@ -106,7 +106,7 @@ def _row(
         took.bytes_out if took is not None else None,
         paged / mine if paged is not None and mine else None,
         mine / unlimited if mine is not None and unlimited else None,
-        "nothing: all fits" if told.run.fits else told.limit.value,
+        "nothing: all fits" if result.run.fits else result.limit.value,
     )
 
 
@@ -115,29 +115,35 @@ def _remarks(
 ) -> list[str]:
     found = []
     if per_step:
-        means = {(told.step.mean_of, told.step.steps) for told in outcomes if told.step is not None}
+        means = {
+            (result.step.mean_of, result.step.steps)
+            for result in outcomes
+            if result.step is not None
+        }
         found += [
             f"a step is the mean of {mean_of} of {steps} that were found"
             for mean_of, steps in sorted(means)
         ]
     else:
         lacking = [
-            name for (name, _), told in zip(runs, outcomes, strict=True) if told.step is None
+            name for (name, _), result in zip(runs, outcomes, strict=True) if result.step is None
         ]
         why = f"{', '.join(lacking)} has no steps" if lacking else "steps differ from run to run"
         found.append(f"figures are of whole runs, warm-up included: {why} that can be compared")
-    doubts = {told.step.doubt for told in outcomes if told.step is not None and told.step.doubt}
+    doubts = {
+        result.step.doubt for result in outcomes if result.step is not None and result.step.doubt
+    }
     found += [f"doubtful: {doubt}" for doubt in sorted(doubts)]
     if any(len(report["processes"]) > 1 for _, report in runs):
         found.append("several processes: times are of the longest one, counts of whole runs of all")
     return found
 
 
-def table(told: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and rows, as text."""
     head = (
         "policy",
-        f"ms a {told.per}" if told.per == "step" else f"s, {told.clock}",
+        f"ms a {comparison.per}" if comparison.per == "step" else f"s, {comparison.clock}",
         "faults",
         "to the GPU",
         "back",
@@ -148,7 +154,7 @@ def table(told: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     rows: list[tuple[str, ...]] = [
         (
             row.name,
-            _time(row.ms, told.per),
+            _time(row.ms, comparison.per),
             "-" if row.faults is None else f"{row.faults:.0f}",
             "-" if row.bytes_in is None else size(row.bytes_in),
             "-" if row.bytes_out is None else size(row.bytes_out),
@@ -156,7 +162,7 @@ def table(told: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
             _times(row.of_unlimited),
             row.limit,
         )
-        for row in told.rows
+        for row in comparison.rows
     ]
     return head, rows
 
@@ -171,12 +177,12 @@ def _times(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f} x"
 
 
-def conclusion(told: Comparison) -> list[str]:
+def conclusion(comparison: Comparison) -> list[str]:
     """What it comes to, in sentences: how much faster, how far from unlimited memory."""
-    row, lines = told.rows[told.subject], []
-    if row.over_on_demand is not None and len(told.rows) > 1:
+    row, lines = comparison.rows[comparison.subject], []
+    if row.over_on_demand is not None and len(comparison.rows) > 1:
         lines.append(faster(row.name, row.over_on_demand))
-    if row.of_unlimited is not None and len(told.rows) > 1:
+    if row.of_unlimited is not None and len(comparison.rows) > 1:
         lines.append(f"with unlimited memory it would take {1 / row.of_unlimited:.0%} of its time")
     return lines
 

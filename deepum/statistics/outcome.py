@@ -147,8 +147,8 @@ def _failed(report: Mapping[str, Any]) -> str | None:
 
 def _seconds(report: Mapping[str, Any], simulated: bool) -> float | None:
     key = "gpu_time_max_s" if simulated else "elapsed_s"
-    told = report.get(key)
-    return float(told) if told is not None else None
+    seconds = report.get(key)
+    return float(seconds) if seconds is not None else None
 
 
 def _whole(report: Mapping[str, Any]) -> Interval | None:
@@ -167,20 +167,20 @@ def _whole(report: Mapping[str, Any]) -> Interval | None:
 
 
 def _step(report: Mapping[str, Any]) -> Step | None:
-    told = report.get("steady_step")  # earlier versions did not tell it
-    if not told:
+    figures = report.get("steady_step")  # earlier versions did not tell it
+    if not figures:
         return None
     interval = Interval(
-        float(told["s"]),
-        float(told["compute_s"]),
-        told["faults"],
-        told.get("fault_batches", 0),
-        told.get("bytes_demand", 0),
-        told["bytes_h2d"],
-        told["bytes_d2h"],
+        float(figures["s"]),
+        float(figures["compute_s"]),
+        figures["faults"],
+        figures.get("fault_batches", 0),
+        figures.get("bytes_demand", 0),
+        figures["bytes_h2d"],
+        figures["bytes_d2h"],
     )
-    doubt = _doubt(interval.seconds, told.get("iterations"))
-    return Step(interval, told["kernels"], told["steps"], told["mean_of"], doubt)
+    doubt = _doubt(interval.seconds, figures.get("iterations"))
+    return Step(interval, figures["kernels"], figures["steps"], figures["mean_of"], doubt)
 
 
 def _doubt(seconds: float, iterations: float | None) -> str | None:

@@ -151,30 +151,32 @@ def _merge(
         session["core"] for session in reports.sessions if isinstance(session.get("core"), dict)
     ]
     simulators = reports.simulators
-    said = list(reports.warnings) + warnings
+    messages = list(reports.warnings) + warnings
     for session in reports.sessions:
-        said += [f"process {session.get('pid')}: {text}" for text in session.get("warnings", [])]
+        messages += [
+            f"process {session.get('pid')}: {text}" for text in session.get("warnings", [])
+        ]
         counted = session.get("core", {})
-        said += [
+        messages += [
             f"process {session.get('pid')}: {text.format(counted[key])}"
             for key, text in _SESSION_WARNINGS.items()
             if counted.get(key)
         ]
         if refused := session.get("handles_refused"):
-            said.append(f"process {session.get('pid')}: {_REFUSED.format(refused)}")
+            messages.append(f"process {session.get('pid')}: {_REFUSED.format(refused)}")
     for simulator in simulators:
         if names := simulator.get("not_simulated"):
-            said.append(
+            messages.append(
                 f"process {simulator.get('pid')}: called functions that are not simulated: "
                 f"{', '.join(names[:8])}"
             )
         if names := simulator.get("unparsed_kernels"):
-            said.append(
+            messages.append(
                 f"process {simulator.get('pid')}: {len(names)} kernels whose parameters are "
                 f"unknown, such as {names[0]}"
             )
         if unsure := simulator.get("discarded_uses", 0) - simulator.get("discarded_uses_sure", 0):
-            said.append(
+            messages.append(
                 f"process {simulator.get('pid')}: "
                 f"{_unsure(unsure, simulator.get('general_kernels', []))}"
             )
@@ -237,7 +239,7 @@ def _merge(
         "daemon_events": _sum(cores, "events"),
         "plans": _plans(reports.sessions),
         "remat": reports.remat,
-        "warnings": said,
+        "warnings": messages,
         "missing": None,
         "devices": _devices(simulators) if simulators else None,
         "processes": _processes(reports),

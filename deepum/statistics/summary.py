@@ -25,14 +25,14 @@ def summary(report: Mapping[str, Any]) -> list[str]:
         ended = report.get("ended", "")
         why = f"; it {ended}" if "was ended" in ended else ""
         return [*remat, *warnings, *([] if remat else [f"the program used no GPU{why}"])]
-    told = outcome(report)
+    result = outcome(report)
     return [
-        *_went(report, told),
-        *_step(report, told),
-        *_verdict(told),
-        *_moved(report, told),
-        *_processes(report, told),
-        *_memory(report, told),
+        *_went(report, result),
+        *_step(report, result),
+        *_verdict(result),
+        *_moved(report, result),
+        *_processes(report, result),
+        *_memory(report, result),
         *_plans(report),
         *remat,
         *warnings,
@@ -45,24 +45,24 @@ def _warnings(texts: Sequence[str]) -> list[str]:
     return [*(f"warning: {text}" for text in texts[:_MOST_WARNINGS]), *more]
 
 
-def _went(report: Mapping[str, Any], told: Outcome) -> list[str]:
+def _went(report: Mapping[str, Any], result: Outcome) -> list[str]:
     """What ran, and whether it fits; if so, nothing else is worth a line."""
     count = len(report["processes"])
-    name = "kernels" if told.run.simulated else "launches"
+    name = "kernels" if result.run.simulated else "launches"
     ran = f"{report['kernels']} {name}" + (f" of {count} processes" if count > 1 else "")
-    if told.seconds is None:
+    if result.seconds is None:
         took = ""
-    elif told.run.simulated:
+    elif result.run.simulated:
         longest = " in the longest" if count > 1 else ""
-        took = f" in {told.seconds:.3f} s of virtual GPU time{longest}"
+        took = f" in {result.seconds:.3f} s of virtual GPU time{longest}"
     else:
-        took = f"; the program took {told.seconds:.1f} s by the real clock"
-    cost = f"; {_cost(told.whole, told.limit)}" if told.whole and not told.run.fits else ""
+        took = f"; the program took {result.seconds:.1f} s by the real clock"
+    cost = f"; {_cost(result.whole, result.limit)}" if result.whole and not result.run.fits else ""
     first, *others = [
         f"{report['device']}, {report['policy']}: {ran}{took}{cost}",
-        *_fits(report, told),
+        *_fits(report, result),
     ]
-    return ["; ".join([first, *others])] if told.run.fits else [first, *others]
+    return ["; ".join([first, *others])] if result.run.fits else [first, *others]
 
 
 def _cost(interval: Interval, limited: Limit) -> str:
@@ -74,25 +74,25 @@ def _cost(interval: Interval, limited: Limit) -> str:
     )
 
 
-def _fits(report: Mapping[str, Any], told: Outcome) -> list[str]:
+def _fits(report: Mapping[str, Any], result: Outcome) -> list[str]:
     # Earlier versions did not tell the first.
     memory, allocated = report.get("gpu_memory_bytes"), report["peak_allocated_bytes"]
-    if memory is None or allocated is None or None in told.fitting:
+    if memory is None or allocated is None or None in result.fitting:
         return []
-    which = "it" if len(told.fitting) == 1 else "each process"
-    if told.run.fits and told.run.failed is not None:
+    which = "it" if len(result.fitting) == 1 else "each process"
+    if result.run.fits and result.run.failed is not None:
         return [
             f"{which} fitted in GPU memory ({size(allocated)} of {size(memory)} at most) until the "
-            f"program {told.run.failed}"
+            f"program {result.run.failed}"
         ]
-    if told.run.fits:
+    if result.run.fits:
         return [
             f"{which} fits in GPU memory ({size(allocated)} of {size(memory)} at most): nothing "
             f"had to be moved, nothing is to be done"
         ]
-    if len(told.fitting) > 1:
-        which = f"{told.fitting.count(False)} of {len(told.fitting)} processes"
-    verb = "needs" if len(told.fitting) == 1 else "need"
+    if len(result.fitting) > 1:
+        which = f"{result.fitting.count(False)} of {len(result.fitting)} processes"
+    verb = "needs" if len(result.fitting) == 1 else "need"
     share = f", {allocated / memory:.2f} times" if allocated > memory else ""
     return [
         f"{which} {verb} more than GPU memory holds ({size(allocated)} allocated, "
@@ -100,21 +100,21 @@ def _fits(report: Mapping[str, Any], told: Outcome) -> list[str]:
     ]
 
 
-def _step(report: Mapping[str, Any], told: Outcome) -> list[str]:
+def _step(report: Mapping[str, Any], result: Outcome) -> list[str]:
     """What a step takes, or why nobody knows."""
-    if told.run.fits:
+    if result.run.fits:
         return []
-    if told.step is None:
-        if told.found:
-            steps = "1 step was" if told.found == 1 else f"{told.found} steps were"
+    if result.step is None:
+        if result.found:
+            steps = "1 step was" if result.found == 1 else f"{result.found} steps were"
             why = (report.get("missing") or {}).get("steady_step", "")
             return [f"{steps} found in the launches; what one takes is not known: {why}"]
         return ["no steps were found: nothing in its launches repeats until the end"]
-    step = told.step
+    step = result.step
     took = step.interval
     longest = ", of the process that took longest" if len(report["processes"]) > 1 else ""
     mean = f"the mean of {step.mean_of} of {step.steps}{longest}"
-    lost = "lost to memory" if told.limit in _LOST else "no kernel computed"
+    lost = "lost to memory" if result.limit in _LOST else "no kernel computed"
     line = (
         f"a step takes {took.seconds * 1e3:.1f} ms ({mean}), {lost}: {took.lost_s * 1e3:.1f} ms "
         f"({took.lost:.0%}); {took.faults:.0f} faults, {size(took.bytes_in)} to the GPU, "
@@ -123,20 +123,20 @@ def _step(report: Mapping[str, Any], told: Outcome) -> list[str]:
     return [line, *([f"doubtful: {step.doubt}"] if step.doubt else [])]
 
 
-def _verdict(told: Outcome) -> list[str]:
+def _verdict(result: Outcome) -> list[str]:
     """What limits, and what to try."""
-    lines = [] if told.run.fits else [f"limit: {NAMES[told.limit]}: {EXPLAINED[told.limit]}"]
-    if told.limit is Limit.UNKNOWN and not told.run.simulated and not told.run.fits:
+    lines = [] if result.run.fits else [f"limit: {NAMES[result.limit]}: {EXPLAINED[result.limit]}"]
+    if result.limit is Limit.UNKNOWN and not result.run.simulated and not result.run.fits:
         lines = [
             "time lost to memory: not known, since a real driver tells neither faults nor moves"
         ]
-    return [*lines, *(f"try: {text}" for text in told.advice[:2])]
+    return [*lines, *(f"try: {text}" for text in result.advice[:2])]
 
 
-def _moved(report: Mapping[str, Any], told: Outcome) -> list[str]:
-    if told.run.fits:
+def _moved(report: Mapping[str, Any], result: Outcome) -> list[str]:
+    if result.run.fits:
         return []
-    if not told.run.simulated:
+    if not result.run.simulated:
         # What a real driver made of it nobody tells.
         return [
             f"asked to prefetch {size(report['bytes_prefetched'])}, to evict "
@@ -158,11 +158,11 @@ def _moved(report: Mapping[str, Any], told: Outcome) -> list[str]:
     ]
 
 
-def _processes(report: Mapping[str, Any], told: Outcome) -> list[str]:
+def _processes(report: Mapping[str, Any], result: Outcome) -> list[str]:
     """Of several processes or GPUs: a line each, and whether their times add up."""
     lines = []
     processes = report["processes"] if len(report["processes"]) > 1 else []
-    if processes and told.run.simulated:
+    if processes and result.run.simulated:
         lines.append(
             "each process had simulated GPUs of its own: the times do not add up, and how "
             "processes share a card is not simulated"
@@ -196,22 +196,22 @@ def _of_process(process: Mapping[str, Any]) -> str:
     )
 
 
-def _memory(report: Mapping[str, Any], told: Outcome) -> list[str]:
+def _memory(report: Mapping[str, Any], result: Outcome) -> list[str]:
     """Where memory ran out, or was near it, and what was beyond what it should be."""
     lines = []
-    if told.run.refused or told.run.nearly_full:
+    if result.run.refused or result.run.nearly_full:
         room = size(report["allocatable_bytes"])
         what = "GPU and host memory (--host-memory) together hold"
         lines.append(
-            f"memory ran out: {told.run.refused} allocations were refused, beyond the {room} that "
-            f"{what}"
-            if told.run.refused
+            f"memory ran out: {result.run.refused} allocations were refused, beyond the {room} "
+            f"that {what}"
+            if result.run.refused
             else f"memory is nearly used up: {size(report['peak_allocated_bytes'])} of the {room} "
             f"that {what}"
         )
-    if told.run.launches_over_capacity:
+    if result.run.launches_over_capacity:
         lines.append(
-            f"{told.run.launches_over_capacity} launches alone needed more GPU memory than they "
+            f"{result.run.launches_over_capacity} launches alone needed more GPU memory than they "
             f"may have; they ran"
         )
     if report["peak_remote_bytes"]:
@@ -221,7 +221,7 @@ def _memory(report: Mapping[str, Any], told: Outcome) -> list[str]:
         )
     if report["budget_overshoot_bytes"]:
         over = size(report["budget_overshoot_bytes"])
-        if told.run.simulated:
+        if result.run.simulated:
             lines.append(f"the GPU's memory in use exceeded the budget by up to {over}")
         else:
             lines.append(

@@ -43,9 +43,9 @@ def run(
 
 def check(outcome: Outcome) -> None:
     """All that is counted is told, once."""
-    told, counted = outcome.activities, outcome.counters
-    assert np.all(np.diff(told["start_ns"]) >= 0)
-    assert np.all(told["end_ns"] >= told["start_ns"])
+    activities, counted = outcome.activities, outcome.counters
+    assert np.all(np.diff(activities["start_ns"]) >= 0)
+    assert np.all(activities["end_ns"] >= activities["start_ns"])
     assert of(outcome, *IN)["bytes"].sum() == counted["bytes_h2d"]
     assert of(outcome, *OUT)["bytes"].sum() == counted["bytes_d2h"]
     assert of(outcome, "PREFETCH")["bytes"].sum() == counted["bytes_prefetched"]
@@ -59,7 +59,7 @@ def check(outcome: Outcome) -> None:
     assert (kernels["end_ns"] - kernels["start_ns"] - kernels["stall_ns"]).sum() == pytest.approx(
         counted["compute_ns"]
     )
-    machines = told[told["kind"] <= lib.DEEPUM_ACTIVITY_RELEASE]
+    machines = activities[activities["kind"] <= lib.DEEPUM_ACTIVITY_RELEASE]
     assert machines["resident_bytes"].max() <= counted["peak_resident_bytes"]
 
 
@@ -157,8 +157,10 @@ def test_damaged_traces_are_refused_or_told_of(tmp_path: Path) -> None:
         except ValueError:
             refused += 1
             continue
-        told = outcome.activities
-        assert np.all(np.isfinite(told["start_ns"]) & (told["end_ns"] >= told["start_ns"]))
+        activities = outcome.activities
+        assert np.all(
+            np.isfinite(activities["start_ns"]) & (activities["end_ns"] >= activities["start_ns"])
+        )
         assert of(outcome, *IN)["bytes"].sum() == outcome.counters["bytes_h2d"]
         assert of(outcome, *OUT)["bytes"].sum() == outcome.counters["bytes_d2h"]
     assert 0 < refused < 200

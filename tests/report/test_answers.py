@@ -15,14 +15,14 @@ FITTING: dict[str, Any] = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
 
 
 def paged() -> dict[str, Any]:
-    told: dict[str, Any] = run(FAULTS, policy="on-demand", bytes_driver_evicted=8 * GIB)
-    return told
+    statistics: dict[str, Any] = run(FAULTS, policy="on-demand", bytes_driver_evicted=8 * GIB)
+    return statistics
 
 
 def whole() -> dict[str, Any]:
     """With memory for all."""
-    told: dict[str, Any] = run(FITS, policy="on-demand", **FITTING)
-    return told | {"gpu_memory_bytes": 64 * GIB}
+    statistics: dict[str, Any] = run(FITS, policy="on-demand", **FITTING)
+    return statistics | {"gpu_memory_bytes": 64 * GIB}
 
 
 def answers(runs: Runs) -> list[str]:
@@ -98,8 +98,8 @@ def test_runs_of_something_else_are_not_compared(other: dict[str, Any]) -> None:
 
 def test_on_demand_with_more_memory_is_no_measure() -> None:
     larger = paged() | {"gpu_memory_bytes": 20 * GIB}
-    told = comparison([("p.json", larger), ("d.json", run(LINK))])
-    assert told is not None and told.rows[told.subject].over_on_demand is None
+    result = comparison([("p.json", larger), ("d.json", run(LINK))])
+    assert result is not None and result.rows[result.subject].over_on_demand is None
     assert answers([("p.json", larger), ("d.json", run(LINK))])[1] == "Not known"
 
 
@@ -123,12 +123,12 @@ def simulation(
             "a_step": counts | {"bytes_h2d": moved, "bytes_d2h": moved},
         }
 
-    told = {
+    defaults = {
         "on-demand": policy(400, GIB, GIB),
         "deepum": policy(step_ms, bytes_moved),
         "unlimited": policy(30, 0),
     }
-    return {"workload": "w", "machine": "v100-16gb", "policies": told | policies}
+    return {"workload": "w", "machine": "v100-16gb", "policies": defaults | policies}
 
 
 def test_a_simulation_is_answered_by_the_same_rules() -> None:

@@ -58,7 +58,7 @@ def everything() -> Trace:
     writer.free(0, generation=(1 << 32) - 1)
     made = writer.trace("everything")
     access = work.Access((1 << 32) - 1, 31, most, most)
-    told = [
+    items = [
         work.Work(
             lib.DEEPUM_WORK_LAUNCH,
             most,
@@ -75,27 +75,27 @@ def everything() -> Trace:
         ),
         work.Work(lib.DEEPUM_WORK_SPEND, 1, ns=0.1),
     ]
-    return Trace(made.name, made.events, b"".join(one.encode() for one in told))
+    return Trace(made.name, made.events, b"".join(one.encode() for one in items))
 
 
 def event_of(row: dict[str, Any]) -> Event:
     """The event that a row is of: the class that has these fields."""
 
-    def run(told: dict[str, int]) -> BlockRange:
-        return BlockRange(told["slot"], told["first"], told["count"])
+    def run(values: dict[str, int]) -> BlockRange:
+        return BlockRange(values["slot"], values["first"], values["count"])
 
-    told = {name: value for name, value in row.items() if value is not None}
+    fields = {name: value for name, value in row.items() if value is not None}
     for name in ("written", "read", "unknown"):
-        if name in told:
-            told[name] = tuple(run(one) for one in told[name])
-    if "declared" in told:
-        told["declared"] = tuple(told["declared"])
-    if "range" in told:
-        told["range"] = run(told["range"])
+        if name in fields:
+            fields[name] = tuple(run(one) for one in fields[name])
+    if "declared" in fields:
+        fields["declared"] = tuple(fields["declared"])
+    if "range" in fields:
+        fields["range"] = run(fields["range"])
     for cls in (*CLASSES, Event):
-        if set(cls.__dataclass_fields__) == set(told):
-            return cls(**told)
-    raise AssertionError(f"no event has the fields {sorted(told)}")
+        if set(cls.__dataclass_fields__) == set(fields):
+            return cls(**fields)
+    raise AssertionError(f"no event has the fields {sorted(fields)}")
 
 
 def work_of(row: dict[str, Any]) -> work.Work:
@@ -109,8 +109,8 @@ def work_of(row: dict[str, Any]) -> work.Work:
     )
 
 
-def same(trace: Trace, told: Any, worked: Any) -> None:
-    assert [event_of(row) for row in told.to_pylist()] == list(events(trace.events))
+def same(trace: Trace, table: Any, worked: Any) -> None:
+    assert [event_of(row) for row in table.to_pylist()] == list(events(trace.events))
     assert b"".join(work_of(row).encode() for row in worked.to_pylist()) == trace.work
 
 
@@ -140,13 +140,13 @@ def test_a_recorded_run_comes_back_from_its_files(
 ) -> None:
     from pyarrow import parquet
 
-    told = deepum(
+    result = deepum(
         "trace", "convert", recorded_run / "run.log", "--output", tmp_path / "run.parquet"
     )
-    assert told.returncode == 0, told.stderr
+    assert result.returncode == 0, result.stderr
     tables = [parquet.read_table(tmp_path / name) for name in ("run.parquet", "run.work.parquet")]
     same(load(str(recorded_run / "run.log"), None, False).trace, *tables)
-    assert told.stdout.splitlines() == [
+    assert result.stdout.splitlines() == [
         f"{tmp_path / name}: {table.num_rows} rows"
         for name, table in zip(("run.parquet", "run.work.parquet"), tables, strict=True)
     ]
@@ -180,6 +180,6 @@ def test_a_trace_without_work_is_one_file(tmp_path: Path) -> None:
 def test_what_cannot_be_used_is_one_line(
     deepum: Deepum, workload: Path, arguments: tuple[str, ...], code: int, cause: str
 ) -> None:
-    told = deepum("trace", "convert", *arguments, cwd=workload.parent)
-    assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (code, "", 1)
-    assert told.stderr.startswith("deepum: error: ") and cause in told.stderr
+    result = deepum("trace", "convert", *arguments, cwd=workload.parent)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (code, "", 1)
+    assert result.stderr.startswith("deepum: error: ") and cause in result.stderr

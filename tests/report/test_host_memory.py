@@ -13,7 +13,7 @@ from deepum.report import inputs
 from deepum.report.page import figures
 
 
-def told(fitting: dict[str, bool]) -> dict[str, Any]:
+def document(fitting: dict[str, bool]) -> dict[str, Any]:
     """What `deepum simulate --json` writes of policies that fit, and of those that do not."""
     times = {
         "step_ms": 2.0,
@@ -38,7 +38,7 @@ def told(fitting: dict[str, bool]) -> dict[str, Any]:
 
 def test_what_does_not_fit_is_told_without_times(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
-    file.write_text(json.dumps(told({"on-demand": True, "deepum": False, "unlimited": True})))
+    file.write_text(json.dumps(document({"on-demand": True, "deepum": False, "unlimited": True})))
     found = inputs.read((str(file),), None, False, None)
     read = found.simulations[0][1]["policies"]
     assert list(read) == ["on-demand", "deepum", "unlimited"]
@@ -50,7 +50,7 @@ def test_a_ratio_to_what_does_not_fit_is_a_dash(tmp_path: Path) -> None:
     pins.
     """
     file = tmp_path / "out.json"
-    simulation = told({"on-demand": True, "unlimited": False})
+    simulation = document({"on-demand": True, "unlimited": False})
     simulation["policies"]["on-demand"]["of_unlimited"] = None
     file.write_text(json.dumps(simulation))
     _, rows = figures(inputs.read((str(file),)).simulations[0][1])
@@ -60,7 +60,7 @@ def test_a_ratio_to_what_does_not_fit_is_a_dash(tmp_path: Path) -> None:
 
 def test_without_on_demand_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
-    file.write_text(json.dumps(told({"on-demand": False, "deepum": True})))
+    file.write_text(json.dumps(document({"on-demand": False, "deepum": True})))
     with pytest.raises(
         UsageError, match="on-demand paging is not there, or did not fit in the host's memory"
     ):

@@ -40,21 +40,21 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("simulation") / "training"
     training(folder)
     loaded = load(str(folder), 5, False)
-    told = compare(loaded, loaded.machine, POLICIES, 192 * MIB).as_json()
-    assert isinstance(json.loads(json.dumps(told)), dict)
-    return told
+    document = compare(loaded, loaded.machine, POLICIES, 192 * MIB).as_json()
+    assert isinstance(json.loads(json.dumps(document)), dict)
+    return document
 
 
 def gain(html: str) -> float:
     """What the first chart says of deepum."""
     rows = Parsed(html).charts["chart-0"]["data"]["values"]
-    (told,) = [row["value"] for row in rows if row["policy"] == "deepum"]
-    return float(told)
+    (value,) = [row["value"] for row in rows if row["policy"] == "deepum"]
+    return float(value)
 
 
 def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
     drawing()
-    told = deepum(
+    result = deepum(
         "report",
         workload,
         "--gpu-memory",
@@ -64,7 +64,7 @@ def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Pat
         "--image",
         tmp_path / "out.png",
     )
-    assert told.returncode == 0, told.stderr
+    assert result.returncode == 0, result.stderr
     html = (tmp_path / "out.html").read_text()
     assert len(html) < 3 << 20
     page = Parsed(html)
@@ -80,10 +80,10 @@ def test_a_workload_becomes_a_page(deepum: Deepum, workload: Path, tmp_path: Pat
         "deepum: a step",
     ]
     assert len(page.charts) == 7
-    targets = {told.get("href") for tag, told in page.elements if tag == "a"}
-    assert targets == {f"#{told['id']}" for tag, told in page.elements if tag == "h2"}, (
-        "the contents lead to every section"
-    )
+    targets = {attributes.get("href") for tag, attributes in page.elements if tag == "a"}
+    assert targets == {
+        f"#{attributes['id']}" for tag, attributes in page.elements if tag == "h2"
+    }, "the contents lead to every section"
     first = html.partition("<nav>")[0].partition("<h1>")[2]
     answers, _, outcome = first.partition('class="outcome"')
     assert re.findall(r'class="question">(.*?)</p><strong>(.*?)</strong>', answers) == [
@@ -104,16 +104,17 @@ def test_the_page_asks_nobody_for_anything(simulation: dict[str, Any]) -> None:
     html = report(inputs.Inputs([("a.json", simulation)]), []).html()
     page = Parsed(html)
     (policy,) = (
-        told["content"]
-        for _, told in page.elements
-        if told.get("http-equiv") == "Content-Security-Policy"
+        attributes["content"]
+        for _, attributes in page.elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
     )
     assert policy == (
         "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src "
         "'unsafe-inline'; img-src data: blob:"
     )
     assert not any(
-        "src" in told or not (told.get("href") or "#").startswith("#") for _, told in page.elements
+        "src" in attributes or not (attributes.get("href") or "#").startswith("#")
+        for _, attributes in page.elements
     )
     assert len(page.charts) == 3
     assert all("url" not in spec.get("data", {}) for spec in page.charts.values())
@@ -158,8 +159,8 @@ def test_every_chart_can_be_drawn(
 
 def test_what_does_not_fit_is_said(simulation: dict[str, Any], tmp_path: Path) -> None:
     cause = "out of memory after 3 launches: 1.0 GiB asked for, 1.0 GiB of 2.0 GiB in use"
-    told = simulation | {"policies": simulation["policies"] | {"lms": {"does_not_fit": cause}}}
-    (tmp_path / "a.json").write_text(json.dumps(told))
+    document = simulation | {"policies": simulation["policies"] | {"lms": {"does_not_fit": cause}}}
+    (tmp_path / "a.json").write_text(json.dumps(document))
     ((_, again),) = inputs.read([str(tmp_path / "a.json")]).simulations
     assert again["policies"]["lms"] == {"does_not_fit": cause}
     (row,) = (row for row in figures(again)[1] if row[0] == "lms")
@@ -177,8 +178,8 @@ def test_what_does_not_fit_is_said(simulation: dict[str, Any], tmp_path: Path) -
 
 def test_speed_ups_are_beside_the_bound(simulation: dict[str, Any]) -> None:
     rows = speed_ups.chart([simulation])["data"]["values"]
-    told = {row["policy"]: row for row in rows}
-    assert told["on-demand"]["value"] == 1 < told["deepum"]["value"] <= told["unlimited"]["value"]
+    bars = {row["policy"]: row for row in rows}
+    assert bars["on-demand"]["value"] == 1 < bars["deepum"]["value"] <= bars["unlimited"]["value"]
     assert all(
         row["bound"]
         == pytest.approx(
@@ -198,15 +199,15 @@ def test_the_bound_of_unified_memory_is_drawn_where_it_is_another(
     other = simulation | {"kept_bound_ms": 1.25 * simulation["bound_ms"]}
     # As it was when there was one bound.
     before = {key: value for key, value in simulation.items() if not key.startswith("kept")}
-    for told, is_drawn in (
+    for variant, is_drawn in (
         (other, True),
         (simulation | {"kept_bound_ms": simulation["bound_ms"]}, False),
         (before, False),
     ):
-        rows = speed_ups.bars([told])["data"]["values"]
+        rows = speed_ups.bars([variant])["data"]["values"]
         assert all(("kept" in row) == is_drawn for row in rows)
         assert not is_drawn or rows[0]["kept"] == pytest.approx(rows[0]["bound"] / 1.25, rel=1e-3)
-        spec = speed_ups.lines([told] * 7)
+        spec = speed_ups.lines([variant] * 7)
         assert ("; red: " in spec["title"]["subtitle"]) == is_drawn == (len(spec["layer"]) == 5)
         assert ("; red: " in drawing().vegalite_to_svg(json.dumps(spec))) == is_drawn
     strokes = speed_ups.lines([other] * 7)["layer"][2]["data"]["values"]
@@ -228,8 +229,10 @@ def several(simulation: dict[str, Any], **bounds: float | None) -> list[dict[str
 
 
 def test_many_simulations_have_a_line_each_and_a_mean(simulation: dict[str, Any]) -> None:
-    told = several(simulation, **{f"w{number}": simulation["bound_ms"] for number in range(7)})
-    spec = speed_ups.chart(told)
+    simulations = several(
+        simulation, **{f"w{number}": simulation["bound_ms"] for number in range(7)}
+    )
+    spec = speed_ups.chart(simulations)
     _, points, strokes, beyond = (layer["data"]["values"] for layer in spec["layer"])
     names = [f"w{number}" for number in range(7)] + ["geometric mean"]
     assert [row["workload"] for row in points] == names, (
@@ -255,13 +258,13 @@ def test_one_that_is_far_from_the_others_stands_at_the_end_in_figures(
         several(simulation, a=bound, b=bound, c=bound, d=bound, e=bound, f=bound, g=bound / 1e6)
     )
     _, points, strokes, beyond = (layer["data"]["values"] for layer in spec["layer"])
-    (told,) = [row for row in beyond if row["workload"] == "g"]
+    (label,) = [row for row in beyond if row["workload"] == "g"]
     most = simulation["policies"]["on-demand"]["step_ms"] / bound * 1e6
-    assert told["text"] == f"bound {most:.0f} >"
+    assert label["text"] == f"bound {most:.0f} >"
     assert "g" not in {row["workload"] for row in strokes} and "g" in {
         row["workload"] for row in points
     }
-    assert all(row["most"] <= told["at"] for row in strokes)
+    assert all(row["most"] <= label["at"] for row in strokes)
 
 
 def test_without_all_bounds_their_mean_is_not_told(simulation: dict[str, Any]) -> None:
@@ -274,28 +277,30 @@ def test_without_all_bounds_their_mean_is_not_told(simulation: dict[str, Any]) -
     assert [row["workload"] for row in points][-1] == "geometric mean"
 
 
-def names_of_lines(told: list[dict[str, Any]]) -> list[str]:
+def names_of_lines(simulations: list[dict[str, Any]]) -> list[str]:
     return list(
         dict.fromkeys(
-            row["workload"] for row in speed_ups.lines(told)["layer"][1]["data"]["values"]
+            row["workload"] for row in speed_ups.lines(simulations)["layer"][1]["data"]["values"]
         )
     )[:-1]
 
 
 def test_lines_of_one_name_are_told_apart(simulation: dict[str, Any]) -> None:
     two = simulation | {"workload": "b:batch=1,image=2"}
-    told = [
+    simulations = [
         *several(simulation, a=1.0, b=1.0),
         simulation | {"workload": "b:batch=2,image=2"},
         two,
         simulation,
         simulation,
     ]
-    assert names_of_lines(told[:3]) == ["a", "b batch=1", "b batch=2 image=2"]
-    assert names_of_lines(told[2:4]) == ["b batch=2", "b batch=1"], "images are alike"
-    assert names_of_lines(told[4:]) == ["training (1)", "training (2)"]
+    assert names_of_lines(simulations[:3]) == ["a", "b batch=1", "b batch=2 image=2"]
+    assert names_of_lines(simulations[2:4]) == ["b batch=2", "b batch=1"], "images are alike"
+    assert names_of_lines(simulations[4:]) == ["training (1)", "training (2)"]
     on = f"on {simulation['machine']}"
-    assert names_of_lines([told[0], told[1], told[1] | {"machine": "h200"}]) == [
+    assert names_of_lines(
+        [simulations[0], simulations[1], simulations[1] | {"machine": "h200"}]
+    ) == [
         f"a {on}",
         f"b {on}",
         "b on h200",
@@ -309,22 +314,25 @@ def test_a_file_of_several_simulations_is_read_as_each(
         json.dumps({"version": 1, "simulations": [simulation, simulation | {"workload": "other"}]})
     )
     found = inputs.read([str(tmp_path / "s.json")])
-    assert [(name, told["workload"]) for name, told in found.simulations] == [
+    assert [(name, document["workload"]) for name, document in found.simulations] == [
         ("s.json", "training"),
         ("s.json", "other"),
     ]
     (tmp_path / "bad.json").write_text(json.dumps({"version": 1, "simulations": [simulation, 3]}))
-    told = deepum("report", tmp_path / "bad.json")
-    assert told.returncode == 2 and "the simulation's figures make no sense" in told.stderr
+    result = deepum("report", tmp_path / "bad.json")
+    assert result.returncode == 2 and "the simulation's figures make no sense" in result.stderr
 
 
 def test_faults_of_each_iteration(simulation: dict[str, Any]) -> None:
-    told = simulation["policies"]
+    policies = simulation["policies"]
     rows = charts.by_iteration(simulation, "steps_faults", "faults", "symlog")["data"]["values"]
     assert [row["value"] for row in rows if row["policy"] == "on-demand"] == pytest.approx(
-        told["on-demand"]["steps_faults"], rel=1e-4
+        policies["on-demand"]["steps_faults"], rel=1e-4
     )
-    assert sum(told["on-demand"]["steps_faults"][3:-1]) / 2 == told["on-demand"]["a_step"]["faults"]
+    assert (
+        sum(policies["on-demand"]["steps_faults"][3:-1]) / 2
+        == policies["on-demand"]["a_step"]["faults"]
+    )
 
 
 def test_inputs_are_told_apart_by_their_content(
@@ -351,18 +359,18 @@ def test_a_run_is_drawn_from_its_statistics(recorded_run: Path) -> None:
     page = report(inputs.Inputs(statistics=[found]), [])
     (chart,) = page._charts.values()
     link, faults = chart["vconcat"]
-    told = found[1]["processes"][0]["simulated"]
+    process = found[1]["processes"][0]["simulated"]
     rows = link["layer"][0]["data"]["values"]
     assert {row["direction"] for row in rows} == {"to the GPU", "to the host"}
     assert max(abs(row["GB/s"]) for row in rows) <= 12.9 * 1.001, "of v100-16gb's link"
-    assert rows[-1]["t"] == pytest.approx(told["timeline"][-1]["t_s"])
+    assert rows[-1]["t"] == pytest.approx(process["timeline"][-1]["t_s"])
     assert faults["data"]["values"]
 
 
 def test_runs_are_compared_by_their_gpu_time(recorded_run: Path) -> None:
-    (name, told), *_ = inputs.read([str(recorded_run / "run.json")]).statistics
-    slow = told | {"policy": "on-demand", "gpu_time_s": 2 * told["gpu_time_s"]}
-    chart = main_chart(inputs.Inputs(statistics=[(name, told), ("slow.json", slow)]), [])
+    (name, statistics), *_ = inputs.read([str(recorded_run / "run.json")]).statistics
+    slow = statistics | {"policy": "on-demand", "gpu_time_s": 2 * statistics["gpu_time_s"]}
+    chart = main_chart(inputs.Inputs(statistics=[(name, statistics), ("slow.json", slow)]), [])
     assert [row["text"].split(", ")[1] for row in chart["data"]["values"]] == ["2.00 x", "1.00 x"]
 
 
@@ -400,15 +408,15 @@ def test_what_cannot_be_used_is_one_line(
     (workload.parent / "endless.json").write_text(json.dumps(endless))
     (workload.parent / "older.json").write_text('{"version": 1, "processes": [], "kernels": 3}')
     (workload.parent / "half.json").write_text('{"policies": {"deepum": {}}}')
-    told = deepum("report", *arguments, cwd=workload.parent)
-    assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
-    assert told.stderr.startswith("deepum: error: ") and cause in told.stderr
+    result = deepum("report", *arguments, cwd=workload.parent)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+    assert result.stderr.startswith("deepum: error: ") and cause in result.stderr
 
 
-def damaged(told: Any, random: Random) -> Any:
+def damaged(value: Any, random: Random) -> Any:
     """The same with one thing in it replaced."""
-    if isinstance(told, (dict, list)) and told and random.random() < 0.8:
-        copied: Any = dict(told) if isinstance(told, dict) else list(told)
+    if isinstance(value, (dict, list)) and value and random.random() < 0.8:
+        copied: Any = dict(value) if isinstance(value, dict) else list(value)
         key = random.choice(list(copied) if isinstance(copied, dict) else range(len(copied)))
         copied[key] = damaged(copied[key], random)
         return copied
@@ -435,9 +443,11 @@ def test_damaged_files_are_refused_or_drawn(
 
 def test_a_place_that_cannot_be_written_is_said(deepum: Deepum, recorded_run: Path) -> None:
     drawing()
-    told = deepum("report", recorded_run / "run.json", "--output", recorded_run / "no" / "out.html")
-    assert told.returncode == 125
-    assert "no/out.html: No such file or directory; name a file" in told.stderr
+    result = deepum(
+        "report", recorded_run / "run.json", "--output", recorded_run / "no" / "out.html"
+    )
+    assert result.returncode == 125
+    assert "no/out.html: No such file or directory; name a file" in result.stderr
 
 
 def test_without_numpy_the_laboratory_is_refused_in_one_line(
@@ -446,17 +456,17 @@ def test_without_numpy_the_laboratory_is_refused_in_one_line(
     (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('not here', name='numpy')\n")
     path = {"PYTHONPATH": f"{tmp_path}:{environment['PYTHONPATH']}"}
     for command, extra in (("simulate", "lab"), ("report", "report"), ("trace", "lab")):
-        told = deepum(command, "--any", "thing", "--help", env=path)
+        result = deepum(command, "--any", "thing", "--help", env=path)
         line = (
             f"deepum: error: deepum {command}: needs numpy; install it with `pip install "
             f"deepum[{extra}]`\n"
         )
-        assert (told.returncode, told.stdout, told.stderr) == (125, "", line)
+        assert (result.returncode, result.stdout, result.stderr) == (125, "", line)
     needed("torch", "torch")
-    told = deepum("record", "--model", "lstm", tmp_path / "lstm.trace", env=path)
-    assert (told.returncode, told.stdout) == (125, "")
+    result = deepum("record", "--model", "lstm", tmp_path / "lstm.trace", env=path)
+    assert (result.returncode, result.stdout) == (125, "")
     assert (
-        told.stderr
+        result.stderr
         == "deepum: error: this command: needs numpy; install it with `pip install deepum[lab]`\n"
     )
 
@@ -466,9 +476,9 @@ def test_without_numpy_the_help_says_what_needs_it(
 ) -> None:
     (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('not here', name='numpy')\n")
     path = {"PYTHONPATH": f"{tmp_path}:{environment['PYTHONPATH']}"}
-    told = deepum("--help", env=path)
-    assert told.returncode == 0 and [
-        told.stdout.count(f"Needs the extra `{extra}`.") for extra in ("lab", "plan", "report")
+    result = deepum("--help", env=path)
+    assert result.returncode == 0 and [
+        result.stdout.count(f"Needs the extra `{extra}`.") for extra in ("lab", "plan", "report")
     ] == [3, 2, 1]
     assert deepum("machines", env=path).returncode == 0
 
@@ -484,12 +494,12 @@ def test_a_missing_package_is_one_line_with_the_extra_that_has_it(
         "vl_convert": ("report", workload),
         "pyarrow": ("trace", "convert", workload, "--output", "x.parquet"),
     }
-    told = deepum(*commands[package], env=path)
-    assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (125, "", 1)
+    result = deepum(*commands[package], env=path)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (125, "", 1)
     extra = {"vl_convert": "deepum[report]", "pyarrow": "deepum[columns]"}[package]
     assert re.match(
         rf"deepum: error: \S+: is missing, .*; install it with `pip install {re.escape(extra)}`$",
-        told.stderr.strip(),
+        result.stderr.strip(),
     )
 
 

@@ -56,9 +56,9 @@ def valid(events: Events) -> None:
             )
         threads |= {event["tid"]} if event["ph"] != "C" else set()
     assert threads <= named
-    for told in slices.values():
+    for spans in slices.values():
         open_ends: list[int] = []
-        for start, end in told:
+        for start, end in spans:
             while open_ends and open_ends[-1] <= start:
                 open_ends.pop()
             assert not open_ends or end <= open_ends[-1], (
@@ -79,20 +79,20 @@ def test_the_format_is_kept(timeline: Timeline) -> None:
 
 
 def test_all_that_happened_is_in_it(timeline: Timeline) -> None:
-    told = list(perfetto.events(timeline))
-    moved = sum(event["args"]["bytes"] for event in told if event.get("cat") == "move")
+    events = list(perfetto.events(timeline))
+    moved = sum(event["args"]["bytes"] for event in events if event.get("cat") == "move")
     assert moved == timeline.of("prefetch", "evict", "fault", "driver_evict")["bytes"].sum()
     assert (
-        sum(event["args"].get("faults", 0) for event in told if event.get("cat") == "move")
+        sum(event["args"].get("faults", 0) for event in events if event.get("cat") == "move")
         == timeline.of("fault")["count"].sum()
     )
     for category, kind in (("kernel", "kernel"), ("hold", "hold"), ("decision", "decision")):
-        assert sum(event.get("cat") == category for event in told) == len(timeline.of(kind))
-    assert sum(event.get("cat") == "iteration" for event in told) == 6
-    kernels = [event for event in told if event.get("cat") == "kernel"]
+        assert sum(event.get("cat") == category for event in events) == len(timeline.of(kind))
+    assert sum(event.get("cat") == "iteration" for event in events) == 6
+    kernels = [event for event in events if event.get("cat") == "kernel"]
     assert [event["args"]["launch"] for event in kernels] == timeline.launches.sequence.tolist()
     assert {event["name"] for event in kernels} >= {"forward", "backward", "update"}
-    counters = [event for event in told if event["ph"] == "C"]
+    counters = [event for event in events if event["ph"] == "C"]
     assert max(event["args"].get("resident", 0) for event in counters) <= 192 * MIB
     assert max(event["args"].get("dead", 0) for event in counters) > 0
 
@@ -100,12 +100,12 @@ def test_all_that_happened_is_in_it(timeline: Timeline) -> None:
 def test_threads_have_the_kernels_of_one_stream_and_the_moves_of_one_cause(
     timeline: Timeline,
 ) -> None:
-    told = list(perfetto.events(timeline))
+    events = list(perfetto.events(timeline))
     names = {
-        event["tid"]: event["args"]["name"] for event in told if event["name"] == "thread_name"
+        event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"
     }
     where = {
-        (event["cat"], event["name"]): names[event["tid"]] for event in told if event["ph"] == "X"
+        (event["cat"], event["name"]): names[event["tid"]] for event in events if event["ph"] == "X"
     }
     assert where["kernel", "forward"] == "stream 0"
     if timeline.policy == "deepum":
@@ -127,12 +127,12 @@ def test_what_would_overlap_gets_a_thread_of_its_own(timeline: Timeline) -> None
         faults, ((100.0, 200.0), (150.0, 300.0), (200.0, 250.0)), strict=True
     ):
         fault["start_ns"], fault["end_ns"] = start, end
-    told = list(perfetto.events(Timeline(**{**vars(timeline), "activities": faults})))
-    valid(told)
+    events = list(perfetto.events(Timeline(**{**vars(timeline), "activities": faults})))
+    valid(events)
     names = {
-        event["tid"]: event["args"]["name"] for event in told if event["name"] == "thread_name"
+        event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"
     }
-    assert [names[event["tid"]] for event in told if event["name"] == "fault"] == [
+    assert [names[event["tid"]] for event in events if event["name"] == "fault"] == [
         "to the GPU: fault batches",
         "to the GPU: fault batches (2)",
         "to the GPU: fault batches",
@@ -146,7 +146,7 @@ def test_every_command_has_its_name() -> None:
 
 @pytest.mark.parametrize("name", ["out.json", "out.json.gz"])
 def test_the_command_writes_it(deepum: Deepum, workload: Path, tmp_path: Path, name: str) -> None:
-    told = deepum(
+    result = deepum(
         "trace",
         "export",
         workload,
@@ -157,24 +157,24 @@ def test_the_command_writes_it(deepum: Deepum, workload: Path, tmp_path: Path, n
         "--output",
         tmp_path / name,
     )
-    assert told.returncode == 0, told.stderr
+    assert result.returncode == 0, result.stderr
     data = (tmp_path / name).read_bytes()
     document = json.loads(gzip.decompress(data) if name.endswith(".gz") else data)
     valid(document["traceEvents"])
-    assert told.stdout == f"{tmp_path / name}: {len(document['traceEvents'])} events\n"
+    assert result.stdout == f"{tmp_path / name}: {len(document['traceEvents'])} events\n"
     assert document["traceEvents"][0]["args"]["name"] == "training, deepum on a100-40gb-g10"
 
 
 def test_a_recorded_run_is_exported_with_its_copies(recorded_run: Path) -> None:
     loaded = load(str(recorded_run / "run.log"), None, False)
-    told = list(perfetto.events(observe(loaded, "v100-16gb", BY_NAME["deepum"], 256 * MIB)))
-    valid(told)
-    copied = [event["args"] for event in told if event["name"] == "copy out"]
+    events = list(perfetto.events(observe(loaded, "v100-16gb", BY_NAME["deepum"], 256 * MIB)))
+    valid(events)
+    copied = [event["args"] for event in events if event["name"] == "copy out"]
     assert [one["copies"] for one in copied] == [1] * 10, "each array is read back"
     assert 0 < sum(one["bytes"] for one in copied) <= 10 * 40 * MIB, (
         "over the link, the part that was not on the host already"
     )
-    assert sum(event.get("cat") == "kernel" for event in told) == 40
+    assert sum(event.get("cat") == "kernel" for event in events) == 40
 
 
 @pytest.mark.parametrize(
@@ -197,14 +197,14 @@ def test_a_recorded_run_is_exported_with_its_copies(recorded_run: Path) -> None:
 def test_what_cannot_be_used_is_one_line(
     deepum: Deepum, workload: Path, arguments: tuple[str, ...], cause: str
 ) -> None:
-    told = deepum("trace", "export", *arguments, cwd=workload.parent)
-    assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
-    assert told.stderr.startswith("deepum: error: ") and cause in told.stderr
+    result = deepum("trace", "export", *arguments, cwd=workload.parent)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+    assert result.stderr.startswith("deepum: error: ") and cause in result.stderr
 
 
 def test_a_place_that_cannot_be_written_is_said(deepum: Deepum, workload: Path) -> None:
-    told = deepum(
+    result = deepum(
         "trace", "export", workload, "--steps", "1", "--output", workload / "no" / "out.json"
     )
-    assert told.returncode == 125
-    assert "no/out.json: No such file or directory; name a file" in told.stderr
+    assert result.returncode == 125
+    assert "no/out.json: No such file or directory; name a file" in result.stderr

@@ -87,12 +87,12 @@ def test_the_chart_shows_both_directions_and_no_more_than_there_is(of: PlanRepla
     for direction, most in limits.items():
         rates = [abs(row["GB/s"]) for row in rows if row["direction"] == direction]
         assert 0.9 * most < max(rates) <= 1.0001 * most
-    told: dict[str, list[float]] = {what: [] for what in ("held", "live", "used")}
+    amounts: dict[str, list[float]] = {what: [] for what in ("held", "live", "used")}
     for row in memory["layer"][0]["data"]["values"]:
-        told[row["what"]].append(row["GiB"] * 2**30)
-    assert max(told["held"]) <= 1.0001 * of.outline.link.memory_bytes < max(told["live"])
-    assert max(told["held"]) == pytest.approx(int(of.levels["bytes"].max()), rel=1e-4)
-    assert max(told["used"]) == pytest.approx(int(of.used.max()), rel=1e-4)
+        amounts[row["what"]].append(row["GiB"] * 2**30)
+    assert max(amounts["held"]) <= 1.0001 * of.outline.link.memory_bytes < max(amounts["live"])
+    assert max(amounts["held"]) == pytest.approx(int(of.levels["bytes"].max()), rel=1e-4)
+    assert max(amounts["used"]) == pytest.approx(int(of.used.max()), rel=1e-4)
     values = [row["waiting"] for row in waiting["data"]["values"]]
     assert (max(values) > 0) == (of.replayed.stall_ns.max() > 0) and max(values) <= 100
     assert rows[-1]["t"] == pytest.approx(of.replayed.ns / 1e9)
@@ -116,8 +116,8 @@ def test_a_plan_becomes_a_page(deepum: Deepum, plan: Plan, of: PlanReplay, tmp_p
     drawing = needed("vl_convert", "report")
     file = tmp_path / "p.plan"
     file.write_bytes(plan_files.encode(plan))
-    told = deepum("report", file, "--output", tmp_path / "o.html", "--image", tmp_path / "o.svg")
-    assert told.returncode == 0, told.stderr
+    result = deepum("report", file, "--output", tmp_path / "o.html", "--image", tmp_path / "o.svg")
+    assert result.returncode == 0, result.stderr
     page = Parsed((tmp_path / "o.html").read_text())
     assert [heading.strip() for heading in page.headings] == [
         "deepum report",
@@ -157,10 +157,10 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(
         (plan_files.encode(shorter), "its outline is of another iteration"),
     ):
         (tmp_path / "p").write_bytes(data)
-        told = deepum("report", tmp_path / "p", cwd=tmp_path)
-        assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
-        assert told.stderr.startswith(f"deepum: error: plan {tmp_path / 'p'}: {cause}")
-        assert "make it anew with `deepum plan --output`" in told.stderr
+        result = deepum("report", tmp_path / "p", cwd=tmp_path)
+        assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+        assert result.stderr.startswith(f"deepum: error: plan {tmp_path / 'p'}: {cause}")
+        assert "make it anew with `deepum plan --output`" in result.stderr
         assert not (tmp_path / "report.html").exists()
 
 

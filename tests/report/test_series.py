@@ -124,15 +124,15 @@ def test_memory_of_a_program_at_its_launches() -> None:
 
 def test_memory_over_time_is_within_its_limits(tmp_path: Path) -> None:
     timeline = of_training(tmp_path / "w")
-    told = series.memory(timeline, series.edges(0, timeline.ns, 100))
+    memory = series.memory(timeline, series.edges(0, timeline.ns, 100))
     assert (
-        told["resident"].max()
+        memory["resident"].max()
         == timeline.activities["resident_bytes"].max()
         <= 192 * MIB
-        < told["allocated"].max()
+        < memory["allocated"].max()
     )
-    assert np.all(told["dead"] <= told["allocated"])
-    assert told["dead"].max() > 0
+    assert np.all(memory["dead"] <= memory["allocated"])
+    assert memory["dead"].max() > 0
 
 
 @pytest.mark.parametrize("parts", [10, 100, 10_000])

@@ -21,20 +21,20 @@ def three() -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_a_step_of_each_is_beside_the_others() -> None:
-    told = compared(three())
-    assert (told.per, told.clock, told.subject) == ("step", "virtual", 1)
-    assert [row.ms for row in told.rows] == pytest.approx([400, 80, 30])
-    assert [row.over_on_demand for row in told.rows] == pytest.approx([1, 5, 400 / 30])
-    assert [row.of_unlimited for row in told.rows] == pytest.approx([400 / 30, 80 / 30, 1])
-    assert [row.limit for row in told.rows] == ["faults", "link", "nothing: all fits"]
-    assert [row.faults for row in told.rows] == pytest.approx([3000, 0, 0])
-    assert told.rows[1].bytes_in == told.rows[1].bytes_out == pytest.approx(GIB / 2)
-    assert told.remarks == ("a step is the mean of 5 of 8 that were found",)
-    assert conclusion(told) == [
+    comparison = compared(three())
+    assert (comparison.per, comparison.clock, comparison.subject) == ("step", "virtual", 1)
+    assert [row.ms for row in comparison.rows] == pytest.approx([400, 80, 30])
+    assert [row.over_on_demand for row in comparison.rows] == pytest.approx([1, 5, 400 / 30])
+    assert [row.of_unlimited for row in comparison.rows] == pytest.approx([400 / 30, 80 / 30, 1])
+    assert [row.limit for row in comparison.rows] == ["faults", "link", "nothing: all fits"]
+    assert [row.faults for row in comparison.rows] == pytest.approx([3000, 0, 0])
+    assert comparison.rows[1].bytes_in == comparison.rows[1].bytes_out == pytest.approx(GIB / 2)
+    assert comparison.remarks == ("a step is the mean of 5 of 8 that were found",)
+    assert conclusion(comparison) == [
         "deepum is 5.00 times as fast as on-demand paging",
         "with unlimited memory it would take 38% of its time",
     ]
-    head, rows = table(told)
+    head, rows = table(comparison)
     assert head[1] == "ms a step" and rows[1][:6] == (
         *("deepum", "80.0", "0", "512.0 MiB", "512.0 MiB", "5.00 x"),
     )
@@ -55,12 +55,12 @@ def test_without_steps_that_are_alike_whole_runs_are_compared(
 ) -> None:
     runs = three()
     runs[1] = ("deepum", run(other))
-    told = compared(runs)
-    assert told.per == "run" and [row.ms for row in told.rows] == pytest.approx(
+    comparison = compared(runs)
+    assert comparison.per == "run" and [row.ms for row in comparison.rows] == pytest.approx(
         [3200, other[-1]["t_s"] * 1e3, 240]
     )
-    assert any(why in one and "warm-up included" in one for one in told.remarks)
-    assert table(told)[0][1] == "s, virtual"
+    assert any(why in one and "warm-up included" in one for one in comparison.remarks)
+    assert table(comparison)[0][1] == "s, virtual"
 
 
 def test_doubt_of_a_step_is_beside_the_figures() -> None:
@@ -81,21 +81,21 @@ def test_on_a_real_gpu_the_clock_is_the_real_one() -> None:
             ("deepum", "correlation", 8.0),
         )
     ]
-    told = compared(runs)
-    assert (told.clock, told.per) == ("real", "run")
-    assert told.rows[1].over_on_demand == pytest.approx(2.5)
-    assert table(told)[1][1][1:4] == ("8.000", "-", "-")
-    assert conclusion(told) == ["deepum is 2.50 times as fast as on-demand paging"]
+    comparison = compared(runs)
+    assert (comparison.clock, comparison.per) == ("real", "run")
+    assert comparison.rows[1].over_on_demand == pytest.approx(2.5)
+    assert table(comparison)[1][1][1:4] == ("8.000", "-", "-")
+    assert conclusion(comparison) == ["deepum is 2.50 times as fast as on-demand paging"]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "sentence"),
     [
         (0.5, "deepum is slower than on-demand paging: 1.25 times its time"),
         (0.401, "deepum is as fast as on-demand paging"),
     ],
 )
-def test_what_is_not_faster_is_said_not_to_be(seconds: float, told: str) -> None:
+def test_what_is_not_faster_is_said_not_to_be(seconds: float, sentence: str) -> None:
     runs = three()[:2]
     runs[1] = ("deepum", run(timeline([seconds] * 8, bytes_in=GIB)))
-    assert conclusion(compared(runs)) == [told]
+    assert conclusion(compared(runs)) == [sentence]

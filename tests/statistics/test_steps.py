@@ -65,21 +65,21 @@ def test_the_steady_step_is_the_mean_without_the_first_ones(
     kernels: list[int], found: int, mean_of: int
 ) -> None:
     steps = repeated_steps(timeline(kernels))
-    told = steady_step(steps, None, sum(kernels))
-    assert told is not None
-    assert (told["steps"], told["mean_of"], told["iterations"]) == (found, mean_of, None)
+    figures = steady_step(steps, None, sum(kernels))
+    assert figures is not None
+    assert (figures["steps"], figures["mean_of"], figures["iterations"]) == (found, mean_of, None)
     last = [step["s"] for step in steps[-mean_of:]]
-    assert told["s"] == pytest.approx(sum(last) / len(last))
+    assert figures["s"] == pytest.approx(sum(last) / len(last))
     assert steps[-1] == {**steps[-1], **(last_step(steps) or {})}
     assert steady_step([], None, 0) is None
 
 
-@pytest.mark.parametrize(("iteration", "told"), [(6, 1.0), (3, 2.0), (12, 0.5), (0, None)])
+@pytest.mark.parametrize(("iteration", "iterations"), [(6, 1.0), (3, 2.0), (12, 0.5), (0, None)])
 def test_iterations_of_the_launches_are_counted_in_a_step(
-    iteration: int, told: float | None
+    iteration: int, iterations: float | None
 ) -> None:
     """Of a program of which half of the launches are kernels."""
     steps = repeated_steps(timeline([3] * 8))
     core = {"launches": 48, "iteration_launches": iteration}
     found = steady_step(steps, core, 24)
-    assert found is not None and found["iterations"] == told
+    assert found is not None and found["iterations"] == iterations

@@ -86,8 +86,8 @@ def test_a_pytorch_program_is_told_of_recomputing() -> None:
 
 def test_of_a_program_that_failed_not_all_is_said_to_be_well() -> None:
     fitting: dict[str, Any] = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
-    told = run(FITS, **fitting) | {"ended": "exited with code 1"}
-    (line,) = summary(told)
+    statistics = run(FITS, **fitting) | {"ended": "exited with code 1"}
+    (line,) = summary(statistics)
     assert line.endswith(
         "it fitted in GPU memory (1.0 GiB of 16.0 GiB at most) until the program exited with code 1"
     )
@@ -153,8 +153,8 @@ def test_times_of_several_processes_do_not_add_up() -> None:
 @pytest.mark.parametrize("refused", [0, 2])
 def test_the_setting_that_gives_more_memory_is_named(refused: int) -> None:
     core = {"launches": 8 * KERNELS, "peak_allocated_bytes": 23 * GIB}
-    told = session(core=core, allocatable_bytes=24 * GIB, allocations_refused=refused)
-    lines = summary(merged([told], [simulator(LINK)]))
+    report = session(core=core, allocatable_bytes=24 * GIB, allocations_refused=refused)
+    lines = summary(merged([report], [simulator(LINK)]))
     begins = "memory ran out: 2 allocations were refused, beyond the 24.0 GiB that GPU and host"
     near = "memory is nearly used up: 24.0 GiB of the 24.0 GiB that GPU and host memory (--host-"
     assert line(lines, begins if refused else near)
@@ -168,8 +168,8 @@ def test_where_to_look_next_is_a_command() -> None:
         "next: charts: deepum report 'a b.json'; while it runs: deepum top; these lines: "
         "docs/usage.md"
     ]
-    (told,) = places(run(LINK), [], False)
-    assert told.startswith("next: charts: --stats FILE, then deepum report FILE; these lines")
+    (text,) = places(run(LINK), [], False)
+    assert text.startswith("next: charts: --stats FILE, then deepum report FILE; these lines")
     fitting: dict[str, Any] = {"peak_managed_bytes": GIB, "bytes_prefetched_out": 0}
     assert places(run(FITS, **fitting), ["a.json"], True) == ["next: charts: deepum report a.json"]
     assert places(run(FITS, **fitting), [], True) == places(merged([], []), [], True) == []
@@ -183,8 +183,8 @@ def test_a_program_without_a_gpu_says_how_it_ended() -> None:
 
 
 def test_many_warnings_are_counted() -> None:
-    told = run(LINK) | {"warnings": [f"w{number}" for number in range(9)]}
-    lines = summary(told)
+    statistics = run(LINK) | {"warnings": [f"w{number}" for number in range(9)]}
+    lines = summary(statistics)
     assert [one for one in lines if one.startswith("warning")] == [
         f"warning: w{number}" for number in range(4)
     ]
@@ -198,14 +198,14 @@ def test_statistics_of_an_earlier_version_are_told() -> None:
     assert summary(before)[0].startswith(f"sim:v100-16gb, correlation: {8 * KERNELS} kernels")
 
 
-def plan(**told: Any) -> dict[str, Any]:
+def plan(**fields: Any) -> dict[str, Any]:
     """What a session reports of one."""
     unknown = {"launches": 9, "moves": 4, "before_us": None, "with_us": None}
-    return unknown | {"kept": False, "reason": None} | told
+    return unknown | {"kept": False, "reason": None} | fields
 
 
 @pytest.mark.parametrize(
-    ("plans", "told"),
+    ("plans", "text"),
     [
         ([], "none, since no iteration was seen to repeat that memory is short for"),
         ([plan()], "none kept: the program ended before one had been tried"),
@@ -226,8 +226,8 @@ def plan(**told: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_became_of_plans_is_a_line(plans: list[dict[str, Any]], told: str) -> None:
-    assert f"plans: {told}" in summary(real(plans=plans))
+def test_what_became_of_plans_is_a_line(plans: list[dict[str, Any]], text: str) -> None:
+    assert f"plans: {text}" in summary(real(plans=plans))
 
 
 @pytest.mark.parametrize("changed", [{}, {"plans": None}])

@@ -111,7 +111,7 @@ def test_what_to_try(run: Run, limited: Limit, tries: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "gain", "told"),
+    ("run", "gain", "answer"),
     [
         (replace(RUN, failed="was ended by SIGKILL", fits=True), 3.0, "It failed"),
         (replace(RUN, fits=True, policy="on-demand"), None, "Nothing to do"),
@@ -127,9 +127,9 @@ def test_what_to_try(run: Run, limited: Limit, tries: list[str]) -> None:
         (replace(RUN, simulated=False), None, "Not known"),
     ],
 )
-def test_whether_it_works(run: Run, gain: float | None, told: str) -> None:
+def test_whether_it_works(run: Run, gain: float | None, answer: str) -> None:
     word, why = working(run, gain)
-    assert word == told and why
+    assert word == answer and why
 
 
 def test_the_page_has_each_limit_and_all_that_is_tried() -> None:
