@@ -126,12 +126,12 @@ class KernelDriver:
 
 def kernel_driver(root: Path = ROOT) -> KernelDriver | None:
     """The one that is loaded, None where none tells."""
-    told = re.search(r"^NVRM version:.*", read("proc/driver/nvidia/version", root), re.MULTILINE)
-    number = re.search(r"\b(\d{3}(?:\.\d+)+)\b", told[0]) if told else None
-    if told is None or number is None:
+    banner = re.search(r"^NVRM version:.*", read("proc/driver/nvidia/version", root), re.MULTILINE)
+    number = re.search(r"\b(\d{3}(?:\.\d+)+)\b", banner[0]) if banner else None
+    if banner is None or number is None:
         return None
     return KernelDriver(
-        tuple(int(part) for part in number[1].split(".")), "Open Kernel Module" in told[0]
+        tuple(int(part) for part in number[1].split(".")), "Open Kernel Module" in banner[0]
     )
 
 

@@ -130,7 +130,7 @@ def named(name: str) -> Named:
             raise ValueError(f"no machine is called {name}")
         return Named(name, {})
     try:
-        told = json.loads(Path(name).read_text(encoding="utf-8"))
+        content = json.loads(Path(name).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(
             f"machine {name}: {error.strerror}; name a file that can be read, or see `deepum "
@@ -138,14 +138,14 @@ def named(name: str) -> Named:
         ) from None
     except (ValueError, RecursionError):
         raise UsageError(f"machine {name}: is no JSON; see docs/simulate.md, Machines") from None
-    return of_figures(name, told)
+    return of_figures(name, content)
 
 
-def of_figures(name: str, told: object) -> Named:
+def of_figures(name: str, content: object) -> Named:
     """A file's content. Raises UsageError."""
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise UsageError(f"machine {name}: is no JSON object; see docs/simulate.md, Machines")
-    like = told.get("like")
+    like = content.get("like")
     if (
         not isinstance(like, str)
         or lib.deepum_machine_find(like.encode(), ffi.new("deepum_machine *")) != 0
@@ -156,7 +156,7 @@ def of_figures(name: str, told: object) -> Named:
         )
     figures = {
         figure: _number(name, figure, value)
-        for figure, value in told.items()
+        for figure, value in content.items()
         if figure != "like" and figure not in _TEXTS
     }
     made = Named(like, figures)

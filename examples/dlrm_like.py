@@ -29,8 +29,8 @@ class Recommender(torch.nn.Module):
         )
 
     def forward(self, numbers: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
-        looked_up = [embedding(indices[i]) for i, embedding in enumerate(self.embeddings)]
-        return self.top(torch.cat([self.bottom(numbers), *looked_up], dim=1)).squeeze(1)
+        vectors = [embedding(indices[i]) for i, embedding in enumerate(self.embeddings)]
+        return self.top(torch.cat([self.bottom(numbers), *vectors], dim=1)).squeeze(1)
 
 
 def main() -> None:

@@ -41,14 +41,14 @@ def main() -> None:
         expected = train()
     with deepum.remat(BUDGET) as remat:
         losses = train()
-    without, told = roomy.statistics(), remat.statistics()
+    without, tight = roomy.statistics(), remat.statistics()
     print("losses without:", expected)
     print("losses with:   ", losses)
     print(
         f"tensors take {without.peak_bytes >> 20} MiB at most without a budget, "
-        f"{told.peak_bytes >> 20} MiB with one of {BUDGET}: {told.evictions} evicted, "
-        f"{told.recomputed} operators ran again, "
-        f"{100 * told.recomputed_seconds / told.computed_seconds:.0f} % more computing"
+        f"{tight.peak_bytes >> 20} MiB with one of {BUDGET}: {tight.evictions} evicted, "
+        f"{tight.recomputed} operators ran again, "
+        f"{100 * tight.recomputed_seconds / tight.computed_seconds:.0f} % more computing"
     )
     if losses != expected:
         raise SystemExit("the losses differ")

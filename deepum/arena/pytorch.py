@@ -140,19 +140,19 @@ def _count_by_arena(torch: Any) -> None:
         return int(memory._get_device_index(device, optional=True))
 
     def nested(device: Any = None) -> dict[str, Any]:
-        told = statistics(number(device))
+        figures = statistics(number(device))
         live = {
-            "current": told.live_bytes,
-            "peak": told.peak_live_bytes,
-            "allocated": told.allocated_bytes,
-            "freed": told.allocated_bytes - told.live_bytes,
+            "current": figures.live_bytes,
+            "peak": figures.peak_live_bytes,
+            "allocated": figures.allocated_bytes,
+            "freed": figures.allocated_bytes - figures.live_bytes,
         }
-        held = {"current": told.held_bytes, "peak": told.peak_held_bytes}
+        held = {"current": figures.held_bytes, "peak": figures.peak_held_bytes}
         return {
             "allocated_bytes": {"all": live},
             "active_bytes": {"all": live},
             "reserved_bytes": {"all": held},
-            "num_ooms": told.failures,
+            "num_ooms": figures.failures,
         }
 
     def reset(device: Any = None) -> None:

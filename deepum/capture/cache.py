@@ -34,10 +34,10 @@ def _key(request: Request, steps: int, synchronise: bool, multiprocessors: int) 
         pytorch = metadata.version("torch")
     except metadata.PackageNotFoundError:
         pytorch = ""
-    told = hashlib.sha256(f"{request} {steps} {synchronise} {multiprocessors} {pytorch}".encode())
+    digest = hashlib.sha256(f"{request} {steps} {synchronise} {multiprocessors} {pytorch}".encode())
     for source in sorted(path for part in _CODE for path in (PACKAGE / part).rglob("*.py")):
-        told.update(source.read_bytes())
-    return told.hexdigest()[:32]
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:32]
 
 
 def captured(

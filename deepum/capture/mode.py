@@ -116,9 +116,9 @@ class Capture(TorchDispatchMode):
             operator = self._operators[function] = _Operator(function)
         inputs = [tensor for value in (*args, *kwargs.values()) for tensor in _tensors(value)]
         if inputs and operator.name in ("_to_copy", "_local_scalar_dense", "copy_"):
-            told = self._to_host(operator.name, function, args, kwargs)
-            if told is not None:
-                return told[0]
+            answer = self._to_host(operator.name, function, args, kwargs)
+            if answer is not None:
+                return answer[0]
         if operator.name == "add" and self._accumulates(args):
             # input_buffer.cpp, can_accumulate_inplace: what autograd does itself where no dispatch
             # mode watches.

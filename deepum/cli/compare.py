@@ -70,10 +70,10 @@ def command(
     runs = compare.run_all(planned, say if values["log"] != 0 else _silent)
     used = [(name, report) for name, report in runs.ended if report["processes"]]
     if used:
-        told = compared(used)
-        click.echo("\n".join(_lines(told)))
+        comparison = compared(used)
+        click.echo("\n".join(_lines(comparison)))
         if json_file is not None:
-            write_json(json_file, _document(program, told, used))
+            write_json(json_file, _document(program, comparison, used))
         if output is not None:
             _draw(output, used)
             say(f"charts: {output}")
@@ -95,22 +95,25 @@ def _silent(_text: str) -> None:
     """Instead of `say`, with --log 0."""
 
 
-def _lines(told: Comparison) -> list[str]:
-    head, rows = table(told)
-    lines = [*aligned([head, *rows]), "", *conclusion(told), *told.remarks]
-    return [*lines, *(f"try: {text}" for text in told.outcomes[told.subject].advice[:2])]
+def _lines(comparison: Comparison) -> list[str]:
+    head, rows = table(comparison)
+    lines = [*aligned([head, *rows]), "", *conclusion(comparison), *comparison.remarks]
+    return [
+        *lines,
+        *(f"try: {text}" for text in comparison.outcomes[comparison.subject].advice[:2]),
+    ]
 
 
 def _document(
-    program: tuple[str, ...], told: Comparison, used: list[tuple[str, dict[str, Any]]]
+    program: tuple[str, ...], comparison: Comparison, used: list[tuple[str, dict[str, Any]]]
 ) -> dict[str, Any]:
     return {
         "version": _VERSION,
         "command": list(program),
-        "per": told.per,
-        "clock": told.clock,
-        "remarks": list(told.remarks),
-        "rows": [asdict(row) for row in told.rows],
+        "per": comparison.per,
+        "clock": comparison.clock,
+        "remarks": list(comparison.remarks),
+        "rows": [asdict(row) for row in comparison.rows],
         "runs": [{"name": name, "statistics": report} for name, report in used],
     }
 

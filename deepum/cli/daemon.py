@@ -49,23 +49,23 @@ def status(as_json: bool) -> None:
     from deepum.sizes import size
 
     with Channel(os.environ) as channel:
-        told = channel.daemon()
+        figures = channel.daemon()
     if as_json:
-        click.echo(json.dumps({"version": 1, "daemon": asdict(told)}, indent=2))
+        click.echo(json.dumps({"version": 1, "daemon": asdict(figures)}, indent=2))
         return
-    began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.began_at))
+    began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(figures.began_at))
     metrics = (
-        f"http://127.0.0.1:{told.metrics_port}/metrics"
-        if told.metrics_port is not None
+        f"http://127.0.0.1:{figures.metrics_port}/metrics"
+        if figures.metrics_port is not None
         else "none (DEEPUM_METRICS)"
     )
-    ends = f"{told.idle_s} s after the last one" if told.idle_s else "when it is asked to"
+    ends = f"{figures.idle_s} s after the last one" if figures.idle_s else "when it is asked to"
     for name, value in (
-        ("process", f"{told.pid}, since {began} ({duration(told.uptime_s)})"),
-        ("version", f"{told.version} of {told.package}"),
-        ("socket", told.socket),
-        ("programs", f"{told.sessions} now, {told.served} in all, {told.refused} refused"),
-        ("memory", size(told.memory_bytes)),
+        ("process", f"{figures.pid}, since {began} ({duration(figures.uptime_s)})"),
+        ("version", f"{figures.version} of {figures.package}"),
+        ("socket", figures.socket),
+        ("programs", f"{figures.sessions} now, {figures.served} in all, {figures.refused} refused"),
+        ("memory", size(figures.memory_bytes)),
         ("metrics", metrics),
         ("ends", ends),
     ):

@@ -41,11 +41,11 @@ def command(device: str | None, as_json: bool) -> int:
             click.echo(check.line)
     failed = any(check.level == "fail" for check in checks)
     if as_json:
-        told = {
+        document = {
             "version": 1,
             "device": wanted,
             "failed": failed,
             "checks": [check.as_dict() for check in checks],
         }
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(document, indent=2))
     return EXIT_FINDINGS if failed else 0

@@ -40,19 +40,19 @@ def _run(run: BlockRange) -> str:
 
 
 def _line(record: Event | Command) -> str:
-    told = dict(vars(record))
-    kind = told.pop("kind")
+    fields = dict(vars(record))
+    kind = fields.pop("kind")
     if isinstance(record, Command):
-        return f"    -> {kind} " + " ".join(f"{name}={value}" for name, value in told.items())
-    accesses = {name: told.pop(name) for name in ("written", "read", "unknown") if name in told}
+        return f"    -> {kind} " + " ".join(f"{name}={value}" for name, value in fields.items())
+    accesses = {name: fields.pop(name) for name in ("written", "read", "unknown") if name in fields}
     ranges = [f"{name}={'+'.join(map(_run, runs))}" for name, runs in accesses.items() if runs]
-    if "range" in told:
-        told["range"] = _run(told["range"])
+    if "range" in fields:
+        fields["range"] = _run(fields["range"])
     for name in ("execution_hash", "name"):
-        if name in told:
-            told[name] = f"{told[name]:016x}"
-    return f"{told.pop('sequence'):>10} {kind} " + " ".join(
-        [f"{name}={value}" for name, value in told.items()] + ranges
+        if name in fields:
+            fields[name] = f"{fields[name]:016x}"
+    return f"{fields.pop('sequence'):>10} {kind} " + " ".join(
+        [f"{name}={value}" for name, value in fields.items()] + ranges
     )
 
 

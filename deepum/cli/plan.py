@@ -111,7 +111,7 @@ def command(
         recorded, problem = problem_of(recording.recorded(workload, machine, on, memory))
     names = [one.name for one in PLANNERS] if compare else [planner]
     found = [
-        evaluate(problem, name, Limits(time_limit, seed), _told(name) if progress else None)
+        evaluate(problem, name, Limits(time_limit, seed), _reporter(name) if progress else None)
         for name in names
     ]
     if any(found):
@@ -150,17 +150,17 @@ def _write(name: str, plan: Plan) -> None:
     click.echo(f"deepum: to see it drawn: deepum report {shlex.quote(name)}", err=True)
 
 
-def _told(planner: str) -> Callable[[float, Incumbent], None]:
+def _reporter(planner: str) -> Callable[[float, Incumbent], None]:
     """Says each better plan with its bound and gap."""
 
-    def told(seconds: float, found: Incumbent) -> None:
+    def report(seconds: float, found: Incumbent) -> None:
         line = f"{planner}: {seconds:.1f} s: {found.ns / 1e6:.1f} ms"
         if found.bound_ns is not None:
             gap = 100 * max(0.0, 1 - found.bound_ns / found.ns)
             line += f", bound {found.bound_ns / 1e6:.1f} ms, gap {gap:.1f} %"
         click.echo(line, err=True)
 
-    return told
+    return report
 
 
 def _document(

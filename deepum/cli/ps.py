@@ -21,8 +21,8 @@ def command(as_json: bool) -> None:
 
     sessions, rates = look(os.environ)
     if as_json:
-        told = {"version": 1, "sessions": document(sessions, rates)}
-        click.echo(json.dumps(told, indent=2))
+        listing = {"version": 1, "sessions": document(sessions, rates)}
+        click.echo(json.dumps(listing, indent=2))
         return
     now = time.time()
     rows = [row(each, rates[each.session], now) for each in sessions]

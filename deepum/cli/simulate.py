@@ -68,12 +68,12 @@ def _bounds(found: Comparison) -> str:
         (found.bound_ns, found.kept_bound_ns),
         (found.moving_bound_ns, found.kept_moving_bound_ns),
     )
-    told = [
+    texts = [
         [f"{bound / 1e6:.1f} ms" for bound in both if bound is not None] for both in (ahead, moving)
     ]
-    if any(len(both) != 2 for both in told):
+    if any(len(both) != 2 for both in texts):
         return ""
-    (first, kept), (moving_first, moving_kept) = told
+    (first, kept), (moving_first, moving_kept) = texts
     return (
         f"; lower bound {first}, of unified memory {kept}; without copies in advance "
         f"{moving_first}, {moving_kept}"
@@ -103,7 +103,7 @@ def _table(found: Comparison, names: Sequence[str]) -> list[str]:
     return [
         head,
         *aligned(rows, widest),
-        *([f"  {told}"] if (told := repeated(found.repetitions)) else []),
+        *([f"  {note}"] if (note := repeated(found.repetitions)) else []),
         *(
             f"  {name:<{widest}}  does not fit: {cause}"
             for name in names
@@ -117,11 +117,11 @@ def _mean(found: Sequence[Comparison], name: str) -> str:
     if mean is None:
         nowhere = all(one.rows[name].does_not_fit is not None for one in found)
         return f"{name}: fits nowhere" if nowhere else f"{name}: fits where on-demand does not"
-    told = f"{name}: {mean.over_on_demand:.2f} over on-demand" + (
+    text = f"{name}: {mean.over_on_demand:.2f} over on-demand" + (
         "" if mean.of_bound is None else f", {mean.of_bound:.3f} of bound"
     )
-    told += "" if mean.of_kept_bound is None else f", {mean.of_kept_bound:.3f} of bound (UM)"
-    return told if mean.count == len(found) else f"{told} (of the {mean.count} that fit)"
+    text += "" if mean.of_kept_bound is None else f", {mean.of_kept_bound:.3f} of bound (UM)"
+    return text if mean.count == len(found) else f"{text} (of the {mean.count} that fit)"
 
 
 def _machines(given: str | None) -> list[str]:
@@ -310,8 +310,11 @@ def command(
             )
         )
     if json_file is not None and found:
-        told = [one.as_json() for one in found]
-        write_json(json_file, told[0] if len(points) == 1 else {"version": 1, "simulations": told})
+        documents = [one.as_json() for one in found]
+        write_json(
+            json_file,
+            documents[0] if len(points) == 1 else {"version": 1, "simulations": documents},
+        )
         click.echo(f"deepum: to see it drawn: deepum report {shlex.quote(json_file)}", err=True)
     if failures:
         raise SystemExit(failures[0].exit_code)

@@ -256,7 +256,7 @@ def _plan_document(engine: Engine, plan: SwapPlan) -> dict[str, Any]:
     }
 
 
-def _told(
+def _outcome(
     engine: Engine, planned: _Planned, name: str, plan: SwapPlan | None
 ) -> dict[str, Any] | None:
     """pool_bytes: of all objects; arena_bytes: what an arena needs for what is in them."""
@@ -274,8 +274,8 @@ def _document(name: str, on: str, engine: Engine, planned: _Planned) -> dict[str
         "memory_bytes": engine.link.memory_bytes,
         "peak_bytes": engine.graph.peak_bytes(engine.graph.program),
         "compute_ns": engine.graph.compute_ns,
-        "default": _told(engine, planned, "default", planned.default),
-        "swapadvisor": _told(engine, planned, "swapadvisor", planned.found),
+        "default": _outcome(engine, planned, "default", planned.default),
+        "swapadvisor": _outcome(engine, planned, "swapadvisor", planned.found),
         "generations": planned.incumbent.generation,
         "evaluations": planned.incumbent.evaluations,
         "plan": {

@@ -57,8 +57,8 @@ def command(once: bool, as_json: bool, seconds: float) -> None:
 
     sessions, rates = look(os.environ)
     if as_json:
-        told = {"version": 1, "sessions": document(sessions, rates)}
-        click.echo(json.dumps(told, indent=2))
+        listing = {"version": 1, "sessions": document(sessions, rates)}
+        click.echo(json.dumps(listing, indent=2))
         return
     from deepum.top.history import Course, Seen
     from deepum.top.panel import page

@@ -18,7 +18,7 @@ def command(as_json: bool) -> None:
     Numbers are changed behind the name: gpt2-xl:batch=3,seq=512.
     """
     if as_json:
-        told = {
+        document = {
             one.name: {
                 "description": one.description,
                 "numbers": dict(one.numbers),
@@ -27,7 +27,7 @@ def command(as_json: bool) -> None:
             }
             for one in WORKLOADS.values()
         }
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(document, indent=1))
         return
     width = max(map(len, WORKLOADS))
     for one in WORKLOADS.values():

@@ -71,9 +71,9 @@ class Channel:
 
     def sessions(self) -> list[SessionFigures]:
         """Of all programs that are served now. Raises DeepumError, as all of these do."""
-        told = self._ask("list").get("sessions")
+        listing = self._ask("list").get("sessions")
         try:
-            return [read(SessionFigures, each) for each in told or []]
+            return [read(SessionFigures, each) for each in listing or []]
         except (ValueError, TypeError) as error:
             raise self._strange(error) from None
 
@@ -100,7 +100,7 @@ class Channel:
     def _ask(self, verb: str, **more: Any) -> dict[str, Any]:
         try:
             self._connection.send(json.dumps({"version": VERSION, "ask": verb, **more}).encode())
-            told = json.loads(self._line())
+            answer = json.loads(self._line())
         except (ConnectionError, EOFError):
             raise NoDaemonError("daemon: it ended; ask again once a program runs") from None
         except TimeoutError:
@@ -110,11 +110,11 @@ class Channel:
             ) from None
         except (OSError, ValueError) as error:
             raise self._strange(error) from None
-        if not isinstance(told, dict):
+        if not isinstance(answer, dict):
             raise self._strange("no object")
-        if "error" in told:
-            raise DeepumError(str(told["error"]))
-        return told
+        if "error" in answer:
+            raise DeepumError(str(answer["error"]))
+        return answer
 
     def _line(self) -> bytes:
         """Raises EOFError."""

@@ -12,7 +12,7 @@ from deepum.core.records import Buffer, Command, commands
 from deepum.core.settings import CoreSettings
 
 _MOST_TIMES = 1 << 16  # of one call
-_NEVER_TOLD = 2**64 - 1
+_UNKNOWN = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Core:
             LaunchTime(
                 int(t.launch),
                 int(t.completed_at),
-                int(t.waited) if t.waited != _NEVER_TOLD else None,
+                int(t.waited) if t.waited != _UNKNOWN else None,
             )
             for t in times[0:count]
         ]

@@ -39,7 +39,7 @@ class Trials:
     best: Plan | None = None
     us: float = 0.0
     outcomes: list[Outcome] = field(default_factory=list)
-    _asked: int = 0  # plans of this iteration
+    _requests: int = 0  # plans of this iteration
 
     @property
     def latest(self) -> Outcome:
@@ -53,7 +53,7 @@ class Trials:
                 outcome.kept = False
                 outcome.reason = outcome.reason or "the iteration changed"
         self.best = None
-        self._asked = 0
+        self._requests = 0
 
     def follow(self, given: Plan) -> None:
         """A plan that was given is kept until it was tried."""
@@ -64,7 +64,7 @@ class Trials:
     def ask(self, launches: int) -> None:
         """A plan of that iteration is asked for, to be better than the best so far."""
         self.outcomes.append(Outcome(launches, self.us))
-        self._asked += 1
+        self._requests += 1
 
     def refuse(self, launches: int, reason: str) -> None:
         """No plan of that iteration is asked for."""
@@ -96,7 +96,7 @@ class Trials:
     @property
     def wants_another(self) -> bool:
         """Whether one more plan of this iteration is to be made."""
-        return self._asked < _MOST_PLANS
+        return self._requests < _MOST_PLANS
 
     def summary(self) -> list[dict[str, Any]]:
         """What became of each plan, for statistics."""

@@ -45,7 +45,7 @@ class BackgroundPlanning:
         self._most_seconds = most_seconds
         self._worker: subprocess.Popen[bytes] | None = None
         self._plan: BinaryIO | None = None
-        self._said: BinaryIO | None = None
+        self._errors: BinaryIO | None = None
         self._until = 0.0
         self._refused: str | None = None  # why no worker could be started
 
@@ -55,7 +55,7 @@ class BackgroundPlanning:
         rates = self._link()
         options = Options(memory_bytes, rates.in_gbps, rates.out_gbps, self._duplicates)
         try:
-            self._plan, self._said = _anonymous("plan"), _anonymous("errors")
+            self._plan, self._errors = _anonymous("plan"), _anonymous("errors")
             with _anonymous("request") as request:
                 request.write(Request(recording, times, options).encode())
                 request.flush()
@@ -64,7 +64,7 @@ class BackgroundPlanning:
                     self._command,
                     stdin=request,
                     stdout=self._plan,
-                    stderr=self._said,
+                    stderr=self._errors,
                     env=_environment(),
                     cwd="/",
                     start_new_session=True,  # a terminal's signals are not for it
@@ -101,15 +101,15 @@ class BackgroundPlanning:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(worker.pid, signal.SIGKILL)
                 worker.wait()
-        for file in (self._plan, self._said):
+        for file in (self._plan, self._errors):
             if file is not None:
                 file.close()
-        self._plan = self._said = None
+        self._plan = self._errors = None
 
     def _result(self, code: int) -> Plan | str:
-        assert self._plan is not None and self._said is not None
+        assert self._plan is not None and self._errors is not None
         if code != 0:
-            return _last_line(self._said) or f"the planner ended with code {code}"
+            return _last_line(self._errors) or f"the planner ended with code {code}"
         self._plan.seek(0)
         try:
             return plan_files.decode(self._plan.read())
@@ -133,7 +133,7 @@ def _environment() -> dict[str, str]:
     return kept | _ONE_THREAD | {"PYTHONPATH": os.pathsep.join(path)}
 
 
-def _last_line(said: BinaryIO) -> str:
-    said.seek(max(said.seek(0, os.SEEK_END) - _MOST_REASON_BYTES, 0))
-    lines = said.read().decode(errors="replace").splitlines()
+def _last_line(errors: BinaryIO) -> str:
+    errors.seek(max(errors.seek(0, os.SEEK_END) - _MOST_REASON_BYTES, 0))
+    lines = errors.read().decode(errors="replace").splitlines()
     return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -51,9 +51,9 @@ def is_control(connection: socket.socket) -> bool:
     return connection.recv(1, socket.MSG_PEEK) == b"{"
 
 
-def send_line(connection: socket.socket, told: Mapping[str, Any]) -> None:
+def send_line(connection: socket.socket, document: Mapping[str, Any]) -> None:
     """An object as a line, in as many messages as it needs. Raises OSError."""
-    line = json.dumps(told).encode() + b"\n"
+    line = json.dumps(document).encode() + b"\n"
     for at in range(0, len(line), _PIECE_BYTES):
         connection.sendall(line[at : at + _PIECE_BYTES])
 
@@ -76,21 +76,21 @@ class Control:
         connection.settimeout(_SILENT_SECONDS)
         with contextlib.suppress(OSError):
             while request := connection.recv(MOST_REQUEST_BYTES + 1):
-                told = self.answer(request)
-                send_line(connection, {"version": VERSION, **told})
-                if told.get("ends"):  # only now, so that the client knows
+                answer = self.answer(request)
+                send_line(connection, {"version": VERSION, **answer})
+                if answer.get("ends"):  # only now, so that the client knows
                     self._serving.stop()
 
     def answer(self, request: bytes) -> dict[str, Any]:
         """What the request is answered with, `error` where it cannot be done."""
         try:
-            told = _object(request)
-            verb = told.get("ask")
+            document = _object(request)
+            verb = document.get("ask")
             if not isinstance(verb, str) or verb not in self._verbs:
                 raise UsageError(
                     f"ask: {_short(verb)} is no request; ask one of {', '.join(self._verbs)}"
                 )
-            return self._verbs[verb](told)
+            return self._verbs[verb](document)
         except DeepumError as error:
             return {"error": " ".join(str(error).split())}
         except Exception as error:  # a mistake of ours is no reason to leave the client alone
@@ -151,14 +151,14 @@ def _object(request: bytes) -> dict[str, Any]:
     if len(request) > MOST_REQUEST_BYTES:
         raise UsageError(f"request: is longer than {MOST_REQUEST_BYTES} bytes; ask for less")
     try:
-        told = json.loads(request)
+        document = json.loads(request)
     except (ValueError, RecursionError):
         raise UsageError("request: is no JSON; send one object a line") from None
-    if not isinstance(told, dict):
+    if not isinstance(document, dict):
         raise UsageError("request: is no object; send one object a line")
-    if told.get("version") != VERSION:
+    if document.get("version") != VERSION:
         raise UsageError(
-            f"version: the daemon speaks {VERSION}, and not {_short(told.get('version'))}; use the "
-            f"deepum of its installation"
+            f"version: the daemon speaks {VERSION}, and not {_short(document.get('version'))}; "
+            f"use the deepum of its installation"
         )
-    return told
+    return document

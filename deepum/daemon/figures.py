@@ -77,11 +77,11 @@ class SessionFigures:
         return self.gpu_time_s is not None
 
 
-def read(kind: type[_Figures], told: Mapping[str, Any]) -> _Figures:
+def read(kind: type[_Figures], document: Mapping[str, Any]) -> _Figures:
     """Of an answer's object; members that are not known are left out. Raises ValueError where some
     are missing.
     """
     names = [field.name for field in fields(kind)]
-    if missing := [name for name in names if name not in told]:
+    if missing := [name for name in names if name not in document]:
         raise ValueError(f"{kind.__name__}: {', '.join(missing)} missing")
-    return kind(**{name: told[name] for name in names})
+    return kind(**{name: document[name] for name in names})

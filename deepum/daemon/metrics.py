@@ -180,7 +180,7 @@ INFO, INFO_HELP = "deepum_info", "The daemon's version; always 1."
 LABELS = ("session", "pid", "program", "device")
 
 
-def told() -> list[tuple[str, str, str]]:
+def catalogue() -> list[tuple[str, str, str]]:
     """Name, kind and help of each metric, in the order in which they are told."""
     return [
         (INFO, GAUGE, INFO_HELP),
@@ -218,8 +218,8 @@ def _lines(
     yield f"# TYPE {name} {kind}"
     for labels, value in values:
         if value is not None:
-            told = ",".join(f'{label}="{_escaped(given)}"' for label, given in labels.items())
-            yield f"{name}{{{told}}} {value!r}" if told else f"{name} {value!r}"
+            pairs = ",".join(f'{label}="{_escaped(given)}"' for label, given in labels.items())
+            yield f"{name}{{{pairs}}} {value!r}" if pairs else f"{name} {value!r}"
 
 
 def _escaped(value: str) -> str:

@@ -48,8 +48,8 @@ class ServedProgram:
     @classmethod
     def of(cls, kernel_pid: int, own_pid: int, environment: Mapping[str, str]) -> ServedProgram:
         """With the command line that it has now."""
-        told = _command_line(kernel_pid) if kernel_pid else "?"
-        return cls(kernel_pid, own_pid, environment, command_line=told)
+        command_line = _command_line(kernel_pid) if kernel_pid else "?"
+        return cls(kernel_pid, own_pid, environment, command_line=command_line)
 
     @property
     def pid(self) -> int:
@@ -74,8 +74,12 @@ class ServedProgram:
         later = sorted(first.parent.glob(f"sim-{self.own_pid}-*.live"), key=lambda p: len(p.name))
         for path in (*reversed(later), first):
             with contextlib.suppress(OSError, ValueError):
-                told = read_live_figures(path)
-                return {name: told[name] for name in told if isinstance(told[name], int | float)}
+                figures = read_live_figures(path)
+                return {
+                    name: figures[name]
+                    for name in figures
+                    if isinstance(figures[name], int | float)
+                }
         return {}
 
     def terminate(self) -> bool:

@@ -64,7 +64,7 @@ class Recorder:
     def __init__(self, path: Path, values: Mapping[str, Value], profile: bytes | None) -> None:
         """Starts the file anew. Raises OSError."""
         self.path = path
-        self._told: dict[str, Any] = {
+        self._header: dict[str, Any] = {
             "deepum": __version__,
             "settings": asdict(core_settings(values)),
             "profile_sha256": hashlib.sha256(profile).hexdigest() if profile is not None else None,
@@ -73,7 +73,7 @@ class Recorder:
             "commands_sha256": None,
         }
         if values["policy"] == PLANNED:
-            self._told["planned"] = True  # commands came of plans, too, which are in no log
+            self._header["planned"] = True  # commands came of plans, too, which are in no log
         # Not blocking: a pipe without a reader is refused, and not waited for.
         self._file = os.fdopen(
             os.open(
@@ -91,7 +91,7 @@ class Recorder:
         self._write_header()
 
     def _write_header(self) -> None:
-        text = json.dumps(self._told).encode().ljust(_SETTINGS_BYTES)
+        text = json.dumps(self._header).encode().ljust(_SETTINGS_BYTES)
         self._file.write(_HEADER.pack(b"DEEPUMEV", _VERSION, len(text)) + text)
 
     def turn(self, ring: Ring, core: Core) -> tuple[bool, bool, bool]:
@@ -143,7 +143,7 @@ class Recorder:
         """Completes the log. Raises OSError."""
         if self._file.closed:
             return
-        self._told |= {
+        self._header |= {
             "events_bytes": self._bytes,
             "commands": self._commands,
             "commands_sha256": self._digest.hexdigest(),

@@ -44,7 +44,7 @@ class Report:
         """
         if self._open is None:
             return
-        told = {
+        document = {
             "version": 1,
             "pid": self._pid,
             "settings": {"policy": values["policy"], "prefetch_degree": values["prefetch_degree"]},
@@ -54,7 +54,7 @@ class Report:
         }
         with contextlib.suppress(OSError):
             unfinished = self._open.with_suffix(".part")
-            unfinished.write_text(json.dumps(told), encoding="utf-8")
+            unfinished.write_text(json.dumps(document), encoding="utf-8")
             unfinished.rename(self._open.with_suffix(".json"))
         self.abandon()
 

@@ -39,7 +39,7 @@ _NUMBERS = itertools.count(1)
 # Members of the ring's control page that the report has as they are at the end.
 _COUNTED_BY_THE_PROGRAM = ("handles_refused", "allocations_refused", "allocatable_bytes")
 _CLOSING = threading.Lock()  # one session at a time writes what outlives it
-_ASKED_SECONDS = 2.0  # that somebody who asks for figures waits for the loop
+_ANSWER_SECONDS = 2.0  # that somebody who asks for figures waits for the loop
 
 
 class Session:
@@ -54,7 +54,7 @@ class Session:
         self.program = ServedProgram.of(pid, hello.pid, hello.environment)
         self._inbox = Inbox(self._wake)
         self._why_stopping: str | None = None
-        self._told: SessionFigures | None = None
+        self._figures: SessionFigures | None = None
         self._recorder: Recorder | None = None
         self._ring: Ring | None = None
         self._planning: SessionPlanning | None = None
@@ -144,14 +144,14 @@ class Session:
         SessionOverError.
         """
         try:
-            core, mover = self._inbox.ask(self._sample, _ASKED_SECONDS)
+            core, mover = self._inbox.ask(self._sample, _ANSWER_SECONDS)
         except TimeoutError:
-            if self._told is None:
+            if self._figures is None:
                 raise SessionOverError from None
-            return self._told
+            return self._figures
         warnings = len(self._report.warnings)
-        self._told = tell(self.number, self.program, core, mover, self._live, warnings)
-        return self._told
+        self._figures = tell(self.number, self.program, core, mover, self._live, warnings)
+        return self._figures
 
     def _sample(self) -> tuple[CoreStatistics, MoverState]:
         assert self._ring is not None
@@ -162,7 +162,7 @@ class Session:
         SessionOverError, TimeoutError.
         """
         changes.check_policy(self._live.own_policy)
-        self._inbox.ask(lambda: self._steer(changes), _ASKED_SECONDS)
+        self._inbox.ask(lambda: self._steer(changes), _ANSWER_SECONDS)
 
     def _steer(self, changes: Changes) -> None:
         ring, recorder = self._ring, self._recorder
@@ -199,9 +199,9 @@ class Session:
         planning = self._planning
         closed = False
         naps = 0
-        asked = self._inbox.waiting
+        requests = self._inbox.waiting
         while self._why_stopping is None:
-            if asked:
+            if requests:
                 self._inbox.answer()
             recorder = self._recorder
             if recorder is None:

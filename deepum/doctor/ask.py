@@ -78,9 +78,9 @@ def _text(output: bytes | str | None) -> str:
 def _last(out: str) -> dict[str, Any]:
     for line in reversed(out.splitlines()):
         try:
-            told = json.loads(line)
+            document = json.loads(line)
         except ValueError:
             continue
-        if isinstance(told, dict):
-            return told
+        if isinstance(document, dict):
+            return document
     return {}

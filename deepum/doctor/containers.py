@@ -72,25 +72,25 @@ def devices(root: Path = host.ROOT) -> Check:
 
 def capabilities(environment: Mapping[str, str]) -> Check | None:
     """What the NVIDIA container toolkit was asked to bring in; None outside its containers."""
-    asked = environment.get("NVIDIA_DRIVER_CAPABILITIES")
-    if asked is None:
+    names = environment.get("NVIDIA_DRIVER_CAPABILITIES")
+    if names is None:
         return None
-    data = {"capabilities": asked}
-    if not {"all", "compute"} & {word.strip() for word in asked.split(",")}:
+    data = {"capabilities": names}
+    if not {"all", "compute"} & {word.strip() for word in names.split(",")}:
         return Check(
             "driver libraries",
             "fail",
-            f"NVIDIA_DRIVER_CAPABILITIES={asked} leaves out libcuda",
+            f"NVIDIA_DRIVER_CAPABILITIES={names} leaves out libcuda",
             "add compute",
             data,
         )
-    return Check("driver libraries", "ok", f"NVIDIA_DRIVER_CAPABILITIES={asked}", data=data)
+    return Check("driver libraries", "ok", f"NVIDIA_DRIVER_CAPABILITIES={names}", data=data)
 
 
 def shared_memory(root: Path = host.ROOT) -> Check:
     """/dev/shm: ours is elsewhere (memfd), but PyTorch's data loaders need it, and NCCL."""
     try:
-        told = os.statvfs(root / "dev/shm")
+        filesystem = os.statvfs(root / "dev/shm")
     except OSError as error:
         return Check(
             "shared memory",
@@ -98,7 +98,7 @@ def shared_memory(root: Path = host.ROOT) -> Check:
             f"/dev/shm: {error.strerror}",
             "mount a tmpfs there; PyTorch's data loaders need it",
         )
-    there = told.f_blocks * told.f_frsize
+    there = filesystem.f_blocks * filesystem.f_frsize
     data = {"bytes": there}
     if there < _LEAST_SHARED:
         cause = f"/dev/shm has {size(there)}, too little for PyTorch's data loaders with workers"

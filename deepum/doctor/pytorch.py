@@ -17,7 +17,7 @@ _OLDEST, _NEWEST = (2, 4), (2, 15)
 _CUDA = ("12", "13")
 
 
-def _told(name: str, text: str) -> str | None:
+def _constant(name: str, text: str) -> str | None:
     found = re.search(rf"^{name}\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE)
     return found[1] if found else None
 
@@ -31,7 +31,7 @@ def version(folder: Path | None = None) -> Check:
         text = (folder / "version.py").read_text(encoding="utf-8") if folder is not None else ""
     except OSError:
         text = ""
-    there, cuda = _told("__version__", text), _told("cuda", text)
+    there, cuda = _constant("__version__", text), _constant("cuda", text)
     data = {"version": there, "cuda": cuda}
     if there is None:
         return Check(

@@ -109,9 +109,9 @@ class Module:
 
     def release(self) -> str | None:
         """The driver's, None without one."""
-        told = host.read("sys/module/nvidia/version").strip()
+        version = host.read("sys/module/nvidia/version").strip()
         known = host.kernel_driver()
-        return told or (known.text if known else None)
+        return version or (known.text if known else None)
 
     def open(self) -> int:
         """A descriptor. Raises OSError."""
@@ -289,13 +289,13 @@ def examine() -> dict[str, Any]:
     """`release` and `layout` (None where unknown), and `error`: None if a queue can be had and
     faults be asked for.
     """
-    told: dict[str, Any] = {"release": _device().release(), "layout": None, "error": None}
+    report: dict[str, Any] = {"release": _device().release(), "layout": None, "error": None}
     try:
         queue = Queue()
-        told["layout"] = queue.layout.version
+        report["layout"] = queue.layout.version
         queue.enable()
         queue.disable()
         queue.close()
     except UnusableError as error:
-        told["error"] = str(error)
-    return told
+        report["error"] = str(error)
+    return report

@@ -59,7 +59,7 @@ class Child:
     ) -> None:
         """Starts it. Raises DeepumError when the system refuses."""
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-        self.asked_to_end = False
+        self.end_requested = False
         # With SIGCHLD ignored, as some parents leave it, the kernel would throw the exit status
         # away.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -90,20 +90,20 @@ class Child:
             if pid:
                 # What ended it may still be waiting for us, as Ctrl-C does: nobody asks us to hurry
                 # by it.
-                while (told := signal.sigtimedwait(_WATCHED, 0)) is not None:
-                    self.asked_to_end |= told.si_signo in _ENDING
+                while (info := signal.sigtimedwait(_WATCHED, 0)) is not None:
+                    self.end_requested |= info.si_signo in _ENDING
                 return status
-            told = signal.sigwaitinfo(_WATCHED)
-            self.asked_to_end |= told.si_signo in _ENDING
-            if told.si_signo != signal.SIGCHLD and told.si_code != _SI_KERNEL:
+            info = signal.sigwaitinfo(_WATCHED)
+            self.end_requested |= info.si_signo in _ENDING
+            if info.si_signo != signal.SIGCHLD and info.si_code != _SI_KERNEL:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.pid, told.si_signo)
+                    os.kill(self.pid, info.si_signo)
 
     def interrupted(self, seconds: float) -> bool:
         """Waits so long; True as soon as somebody asks us to end."""
-        told = signal.sigtimedwait(_FORWARDED - {signal.SIGCONT}, seconds)
-        self.asked_to_end |= told is not None and told.si_signo in _ENDING
-        return told is not None
+        info = signal.sigtimedwait(_FORWARDED - {signal.SIGCONT}, seconds)
+        self.end_requested |= info is not None and info.si_signo in _ENDING
+        return info is not None
 
     def close(self) -> None:
         """Signals are ours again."""

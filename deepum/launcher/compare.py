@@ -88,7 +88,7 @@ def run_all(planned: Sequence[tuple[str, Plan]], say: Callable[[str], None]) -> 
         except KeyboardInterrupt:
             runs.failed = (name, None)
             return runs
-        if ran.status != 0 or ran.asked_to_end:
+        if ran.status != 0 or ran.end_requested:
             runs.failed = (name, ran.status or None)
             return runs
         say(f"[{number}/{len(planned)}] {name}: {_took(ran.report)}")
@@ -99,5 +99,5 @@ def run_all(planned: Sequence[tuple[str, Plan]], say: Callable[[str], None]) -> 
 def _took(report: Mapping[str, Any]) -> str:
     if not report["processes"]:
         return "no GPU used"
-    told = outcome(report)
-    return f"{told.seconds:.3f} s, {told.clock} time" if told.seconds is not None else "ended"
+    result = outcome(report)
+    return f"{result.seconds:.3f} s, {result.clock} time" if result.seconds is not None else "ended"

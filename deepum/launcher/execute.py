@@ -37,7 +37,7 @@ class Ran:
 
     status: int
     report: dict[str, Any]
-    asked_to_end: bool
+    end_requested: bool
 
 
 def run(planned: Plan, remarks: bool = True) -> Ran:
@@ -74,7 +74,7 @@ def run(planned: Plan, remarks: bool = True) -> Ran:
         report = statistics.merge(
             reports, planned.device.name, planned.values, warnings, cards, how, elapsed
         )
-        return Ran(status, report, running.asked_to_end)
+        return Ran(status, report, running.end_requested)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -136,7 +136,7 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
             "COMMAND: is missing; say what to run, as in `deepum run -- python train.py`"
         )
     values = dict(values)
-    device, said_of_it = _device(values)
+    device, device_remarks = _device(values)
     if values["sim_devices"] is not None and not device.simulated:
         raise UsageError(
             f"DEEPUM_SIM_DEVICES {values['sim_devices']}: is for a simulated GPU; add "
@@ -158,14 +158,14 @@ def plan(command: Sequence[str], values: dict[str, Value], environment: Mapping[
     _check_files(values)
     program = child.find_program(command[0], environment)
     made, remarks = child_environment(values, device, environment)
-    said = [
+    messages = [
         *unknown(environment),
-        *said_of_it,
+        *device_remarks,
         *unsafe(device, environment, values),
         *oversized(device, values["gpu_memory"]),
         *remarks,
     ]
-    return Plan(program, list(command), values, device, made, said)
+    return Plan(program, list(command), values, device, made, messages)
 
 
 def _device(values: Mapping[str, Value]) -> tuple[Device, list[str]]:
@@ -219,11 +219,11 @@ def oversized(device: Device, budget: Value) -> list[str]:
         return [f"warning: --gpu-memory {size(most)}: {cause}"]
     found = []
     for ordinal, gpu in enumerate(device.gpus):
-        if (asked := given[min(ordinal, len(given) - 1)]) > gpu.memory_bytes:
+        if (limit := given[min(ordinal, len(given) - 1)]) > gpu.memory_bytes:
             cause = (
                 f"GPU {ordinal} ({gpu.name}) has {size(gpu.memory_bytes)}, all of which may be used"
             )
-            found.append(f"warning: --gpu-memory {size(asked)}: {cause}")
+            found.append(f"warning: --gpu-memory {size(limit)}: {cause}")
     return found
 
 

@@ -30,27 +30,27 @@ class Evaluation:
 
     def as_json(self) -> dict[str, Any]:
         """All figures, without the plan."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}
-        del told["plan"]
-        return told
+        document = {one.name: getattr(self, one.name) for one in fields(self)}
+        del document["plan"]
+        return document
 
 
 def evaluate(
     problem: Problem,
     planner: str,
     limits: Limits,
-    told: Callable[[float, Incumbent], None] | None = None,
+    on_progress: Callable[[float, Incumbent], None] | None = None,
 ) -> Evaluation | None:
-    """Of the planner of that name. told: with the seconds so far, of each plan that is better than
-    the one before. An interrupt ends planning with the best plan so far. None where it found no
-    plan that can run.
+    """Of the planner of that name. on_progress: with the seconds so far, of each plan that is
+    better than the one before. An interrupt ends planning with the best plan so far. None where it
+    found no plan that can run.
     """
     began = time.monotonic()
     found: Incumbent | None = None
     try:
         for found in BY_NAME[planner]().incumbents(problem, limits):
-            if told is not None:
-                told(time.monotonic() - began, found)
+            if on_progress is not None:
+                on_progress(time.monotonic() - began, found)
     except KeyboardInterrupt:
         if found is None:
             raise

@@ -104,7 +104,7 @@ def _follow(solver: Any, watch: Watch) -> None:
     """Tells `watch` of each better solution, and of the bound meanwhile, until it says to stop."""
     stopped = False
 
-    def told(event: Any, values: Floats | None) -> None:
+    def report(event: Any, values: Floats | None) -> None:
         nonlocal stopped
         out = event.data_out
         stopped = stopped or not watch(
@@ -117,10 +117,10 @@ def _follow(solver: Any, watch: Watch) -> None:
         )
 
     def better(event: Any) -> None:
-        told(event, np.array(event.data_out.mip_solution))
+        report(event, np.array(event.data_out.mip_solution))
 
     def meanwhile(event: Any) -> None:
-        told(event, None)
+        report(event, None)
 
     def stop(event: Any) -> None:
         event.interrupt(stopped)

@@ -54,7 +54,7 @@ class Outline:
     def encode(self) -> bytes:
         """As `decode` reads it."""
         items = zip(self.iteration.items, self.names, strict=True)
-        told = {
+        document = {
             "version": _VERSION,
             "made": asdict(self.made),
             "link": asdict(self.link),
@@ -72,32 +72,32 @@ class Outline:
             "gaps": len(self.plan),
             "evicted": base64.b64encode(np.packbits(self.plan).tobytes()).decode(),
         }
-        return zlib.compress(json.dumps(told, separators=(",", ":")).encode())
+        return zlib.compress(json.dumps(document, separators=(",", ":")).encode())
 
     @classmethod
     def decode(cls, data: bytes) -> Outline:
         """Raises ValueError where the bytes are no outline of this version, or make no sense."""
-        told = _text(data)
-        if not isinstance(told, dict) or told.get("version") != _VERSION:
+        document = _text(data)
+        if not isinstance(document, dict) or document.get("version") != _VERSION:
             raise ValueError("its outline is of another version")
         try:
-            return cls._read(told)
+            return cls._read(document)
         except _MALFORMED as error:
             raise ValueError(f"its outline makes no sense: {error}") from None
 
     @classmethod
-    def _read(cls, told: dict[str, Any]) -> Outline:
+    def _read(cls, document: dict[str, Any]) -> Outline:
         items: list[Item] = []
         names: list[list[Run]] = []
-        for content in told["contents"]:
+        for content in document["contents"]:
             events = tuple(_event(launch, flags) for launch, flags in content["events"])
             for size, tensor_bytes, runs in content["items"]:
                 items.append(Item(int(size), events, int(tensor_bytes)))
                 names.append([Run(int(name), int(at), int(count)) for name, at, count in runs])
-        iteration = Iteration(tuple(float(ns) for ns in told["launch_ns"]), tuple(items))
-        bits = np.frombuffer(base64.b64decode(told["evicted"], validate=True), dtype=np.uint8)
-        plan = np.unpackbits(bits, count=int(told["gaps"]))
-        return cls(Provenance(**told["made"]), iteration, Link(**told["link"]), plan, names)
+        iteration = Iteration(tuple(float(ns) for ns in document["launch_ns"]), tuple(items))
+        bits = np.frombuffer(base64.b64decode(document["evicted"], validate=True), dtype=np.uint8)
+        plan = np.unpackbits(bits, count=int(document["gaps"]))
+        return cls(Provenance(**document["made"]), iteration, Link(**document["link"]), plan, names)
 
     def problem(self) -> Problem:
         """What was planned. Raises ValueError where it is none, the plan is of another one, or can

@@ -35,7 +35,7 @@ def fits(trace: Trace, policy: Policy, memory_bytes: int, host_bytes: int | None
         )
     swapped = lms.rewrite(trace, memory_bytes, policy.empty_cache_every)
     return swapped.trace is not None and (
-        host_bytes is None or swapped.told.peak_host_bytes <= host_bytes
+        host_bytes is None or swapped.statistics.peak_host_bytes <= host_bytes
     )
 
 
@@ -71,12 +71,12 @@ def largest_batch(
 
     Raises UsageError for a workload without a batch, DeepumError without PyTorch.
     """
-    asked = parse(name)
-    if "batch" not in asked.numbers:
+    base = parse(name)
+    if "batch" not in base.numbers:
         raise UsageError(f"workload {name}: has no batch; name one that has")
 
     def runs(batch: int) -> bool:
-        request = replace(asked, numbers={**asked.numbers, "batch": batch})
+        request = replace(base, numbers={**base.numbers, "batch": batch})
         return fits(capture(request, steps).trace, policy, memory_bytes, host_bytes)
 
     return largest(runs, least, most)

@@ -338,12 +338,12 @@ def of_iteration(iteration: Iteration) -> list[Work]:
     for number, kernel in enumerate(iteration.kernels):
         uses = []
         for tensor in iteration.alive(number):
-            told = iteration.tensors[tensor]
-            first = not told.is_global and iteration.births[tensor] == number
+            entry = iteration.tensors[tensor]
+            first = not entry.is_global and iteration.births[tensor] == number
             uses.append(
                 Use(
                     tensor,
-                    told.bytes,
+                    entry.bytes,
                     tensor in kernel.reads and not first,
                     tensor in kernel.writes or first,
                 )

@@ -229,9 +229,9 @@ def compare(
     links = _links(preset, memory, disk)
     handling = driver.handling(preset)
     costs = handling != bound.Handling()
-    asked = [*links, replace(links[0], handling=handling)] if costs else links
+    bound_links = [*links, replace(links[0], handling=handling)] if costs else links
     (least, moving, *_), (kept, kept_moving, *paid) = lower_bounds(
-        workload, unlimited, asked, warm_up
+        workload, unlimited, bound_links, warm_up
     )
     recomputes = any(policy.recomputes for policy in policies)
     return Comparison(

@@ -45,8 +45,8 @@ def check(plan: Plan, workload: str, trace: Trace, memory_bytes: int) -> None:
     """Raises UsageError where the program never launches the plan's iteration as it is, and where
     the plan needs more than the card has.
     """
-    told = events(trace.events)
-    launched = array("Q", (one.execution_hash for one in told if isinstance(one, Execute)))
+    log_events = events(trace.events)
+    launched = array("Q", (one.execution_hash for one in log_events if isinstance(one, Execute)))
     if not _has(launched, array("Q", plan.launches)):
         raise UsageError(
             f"the plan is of another program: {workload} never launches its "

@@ -31,23 +31,23 @@ class Lifetimes:
 
 
 @dataclass
-class _Told:
+class _Handouts:
     """Block events with the executions before each, and the bytes handed out behind it."""
 
     executions: list[int]
     blocks: list[Block]
 
 
-def _blocks(all_events: Iterable[Event]) -> _Told:
-    told = _Told([], [])
+def _blocks(all_events: Iterable[Event]) -> _Handouts:
+    handouts = _Handouts([], [])
     executions = 0
     for event in all_events:
         if isinstance(event, Execute):
             executions += 1
         elif isinstance(event, Block):
-            told.executions.append(executions)
-            told.blocks.append(event)
-    return told
+            handouts.executions.append(executions)
+            handouts.blocks.append(event)
+    return handouts
 
 
 def _is_active(block: Block) -> bool:
@@ -97,22 +97,22 @@ def lifetimes(workload: Workload, machine: str) -> Lifetimes:
     """Of the last iteration but one, cut where the fewest bytes are handed out. Raises UsageError
     where the program does not repeat itself, or its trace tells no blocks of PyTorch.
     """
-    told = _blocks(events(workload.trace.events))
+    handouts = _blocks(events(workload.trace.events))
     ends = step_ends(run(workload, machine, BY_NAME["unlimited"]), workload.trace)
-    if not told.blocks:
+    if not handouts.blocks:
         raise UsageError(
             f"workload {workload.name}: tells nothing of PyTorch's blocks; name one that does"
         )
     if len(ends) < 4:
         raise UsageError(f"workload {workload.name}: takes {len(ends)} steps; record at least four")
     before, begin, end = (mark.launches for mark in ends[-4:-1])
-    within = [i for i, at in enumerate(told.executions) if begin <= at < end]
+    within = [i for i, at in enumerate(handouts.executions) if begin <= at < end]
     if not within:
         raise UsageError(
             f"workload {workload.name}: hands no block out in an iteration; nothing is to be placed"
         )
-    cut = min(within, key=lambda i: told.blocks[i].allocated_bytes)
-    period = sum(before <= at < begin for at in told.executions)
+    cut = min(within, key=lambda i: handouts.blocks[i].allocated_bytes)
+    period = sum(before <= at < begin for at in handouts.executions)
     first = cut + 1 - len(within) if period == len(within) else within[0]
     last = cut + 1 if period == len(within) else within[-1] + 1
-    return lifetimes_of(told.blocks, first, last)
+    return lifetimes_of(handouts.blocks, first, last)

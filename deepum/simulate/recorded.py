@@ -29,15 +29,15 @@ class _RequestSink:
     """Keeps what a plan is asked for with, and plans nothing."""
 
     def __init__(self) -> None:
-        self.told: tuple[Recording, int] | None = None
+        self.request: tuple[Recording, int] | None = None
 
     def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
         """As `deepum.core.planned.Planning` has it."""
-        self.told = recording, memory_bytes
+        self.request = recording, memory_bytes
 
     def poll(self) -> Plan | str | None:
         """That there is no plan."""
-        return None if self.told is None else "the iteration is recorded"
+        return None if self.request is None else "the iteration is recorded"
 
     def stop(self) -> None:
         """Nothing is under way."""
@@ -62,10 +62,10 @@ def request(workload: Workload, machine: str, memory_bytes: int | None) -> Reque
     """The same of a workload that is loaded. None where it does not repeat itself for long enough.
     Raises UsageError.
     """
-    preset, policy, asked = preset_of(machine), BY_NAME["planned"], _RequestSink()
+    preset, policy, sink = preset_of(machine), BY_NAME["planned"], _RequestSink()
 
     def watch(core: Core) -> Callable[[], None]:
-        return PlannedPolicy(core, asked).poll
+        return PlannedPolicy(core, sink).poll
 
     try:
         replay(
@@ -78,9 +78,9 @@ def request(workload: Workload, machine: str, memory_bytes: int | None) -> Reque
         )
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
-    if asked.told is None:
+    if sink.request is None:
         return None
-    recording, memory = asked.told
+    recording, memory = sink.request
     # Of a run that is not observed: there launches have the sequences of their events.
     unlimited = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
     times = _times(recording, _launch_ns(workload.trace, unlimited.launches))
@@ -92,11 +92,11 @@ def _launch_ns(trace: Trace, launches: Sequence[Launch]) -> Floats:
     """What each launch that the core was told of takes by the model, without waiting; what it was
     not told of counts with the one before.
     """
-    told = [event.sequence for event in events(trace.events) if isinstance(event, Execute)]
+    sequences = [event.sequence for event in events(trace.events) if isinstance(event, Execute)]
     sequence = np.array([launch.sequence for launch in launches], dtype=np.int64)
-    number = np.searchsorted(np.array(told, dtype=np.int64), sequence, side="right") - 1
+    number = np.searchsorted(np.array(sequences, dtype=np.int64), sequence, side="right") - 1
     ns = np.array([launch.kernel_ns for launch in launches], dtype=np.float64)
-    by_number: Floats = np.bincount(np.maximum(number, 0), ns, len(told)).astype(np.float64)
+    by_number: Floats = np.bincount(np.maximum(number, 0), ns, len(sequences)).astype(np.float64)
     return by_number
 
 

@@ -60,9 +60,9 @@ def period(hashes: Sequence[int], waits: Sequence[int]) -> int | None:
     as much is the same again as after any. Both from the first quarter on: what comes before and
     after the steps is not like them. Layers repeat, too, but nobody waits for them.
     """
-    told = np.array(hashes, dtype=np.uint64)
-    behind = told[len(told) // 4 :]
-    there = {wait for wait in waits if wait >= len(told) // 4}
+    sequence = np.array(hashes, dtype=np.uint64)
+    behind = sequence[len(sequence) // 4 :]
+    there = {wait for wait in waits if wait >= len(sequence) // 4}
     alike: dict[int, float] = {}
     for distance in sorted(
         {

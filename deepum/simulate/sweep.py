@@ -64,8 +64,8 @@ def attempt(task: Callable[[P], R], point: P, alone: bool = False) -> R | Failur
 
 
 def _unexpected(point: object, error: BaseException) -> Failure:
-    told = " ".join(f"{type(error).__name__}: {error}".split())
-    return Failure(f"deepum: error: {point}: {told}; report it if it is not for want of memory")
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    return Failure(f"deepum: error: {point}: {message}; report it if it is not for want of memory")
 
 
 @contextmanager

@@ -109,7 +109,7 @@ class _Ends:
             start = (event.slot << _SLOT_BITS) + event.offset
             self._end(Touch(start, start + event.bytes, False, False))
 
-    def asked(self, one: work.Work) -> bool:
+    def other_work(self, one: work.Work) -> bool:
         """Work that is no launch. Whether it ends content: copies from the host do, and the
         program's own discards.
         """
@@ -151,8 +151,8 @@ def kernel_sequence(trace: Trace, times: Sequence[Launch]) -> KernelSequence | N
     ns: dict[int, list[float]] = {}
     for launch in reversed(times):
         ns.setdefault(launch.sequence, []).append(launch.kernel_ns)
-    told = events(trace.events)
-    pending = next(told, None)
+    log_events = events(trace.events)
+    pending = next(log_events, None)
     executions, streams, beside = 0, set(), set()
     kernels: list[Kernel] = []
     ends, parts = _Ends(), Parts()
@@ -160,7 +160,7 @@ def kernel_sequence(trace: Trace, times: Sequence[Launch]) -> KernelSequence | N
         while pending is not None and pending.sequence <= one.sequence:
             executions += isinstance(pending, Execute)
             ends.event(pending)
-            pending = next(told, None)
+            pending = next(log_events, None)
         if one.kind == work.LAUNCH:
             streams.add(one.stream)
             waiting = ns.get(one.sequence)
@@ -169,6 +169,6 @@ def kernel_sequence(trace: Trace, times: Sequence[Launch]) -> KernelSequence | N
             touches, kept = _touches(one, parts)
             kernel.touches, kernel.kept = ended + touches, given_up + kept
             kernels.append(kernel)
-        elif ends.asked(one):
+        elif ends.other_work(one):
             beside.add(one.stream)
     return KernelSequence(kernels, beside <= streams) if len(streams) == 1 else None

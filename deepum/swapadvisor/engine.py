@@ -90,13 +90,13 @@ class Engine:
         tensors = ffi.new("deepum_swapadvisor_tensor[]", max(len(graph.tensors), 1))
         for row, tensor in zip(tensors, graph.tensors, strict=False):
             row.bytes, row.starts, row.stays = tensor.bytes, tensor.starts, tensor.stays
-        told = [
+        entries = [
             (number, use.tensor, use.reads, use.writes)
             for number, operator in enumerate(graph.operators)
             for use in operator.uses
         ]
-        uses = ffi.new("deepum_swapadvisor_use[]", max(len(told), 1))
-        for row, values in zip(uses, told, strict=False):
+        uses = ffi.new("deepum_swapadvisor_use[]", max(len(entries), 1))
+        for row, values in zip(uses, entries, strict=False):
             row.operation, row.tensor, row.reads, row.writes = values
         edges = np.array(graph.edges, dtype=np.int32).reshape(-1, 2)
         times = np.array([operator.ns for operator in graph.operators], dtype=np.float64)
@@ -106,7 +106,7 @@ class Engine:
             tensors,
             len(graph.tensors),
             uses,
-            len(told),
+            len(entries),
             ffi.cast("deepum_swapadvisor_edge *", edges.ctypes.data),
             len(edges),
             link.in_gbps,

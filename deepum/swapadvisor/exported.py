@@ -164,8 +164,8 @@ def load_program(name: str, costs: Costs) -> Program:
     try:
         exported = load(name).run_decompositions()
     except (RuntimeError, OSError, ValueError, KeyError) as error:
-        told = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         raise UsageError(
-            f"program {name}: {told[:200]}; write one by torch.export.save of this PyTorch"
+            f"program {name}: {message[:200]}; write one by torch.export.save of this PyTorch"
         ) from None
     return of_program(exported, costs)

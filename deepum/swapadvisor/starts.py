@@ -20,7 +20,7 @@ def widths(sizes: Sizes) -> Iterator[tuple[int, ...]]:
     """CLS of pools from the finest, a class for each size, to the coarsest, one for all, and the
     one that needs the least memory; each once.
     """
-    told = set()
+    pools = set()
     for width in _WIDTHS:
         classes: list[int] = []
         smallest = 0.0
@@ -30,10 +30,10 @@ def widths(sizes: Sizes) -> Iterator[tuple[int, ...]]:
                 smallest = size
             else:
                 classes.append(classes[-1])
-        if tuple(classes) not in told:
-            told.add(tuple(classes))
+        if tuple(classes) not in pools:
+            pools.add(tuple(classes))
             yield tuple(classes)
-    if (leanest := sizes.leanest()[0]) not in told:
+    if (leanest := sizes.leanest()[0]) not in pools:
         yield leanest
 
 

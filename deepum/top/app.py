@@ -34,7 +34,7 @@ _STYLES = {
     "link": "cyan",
     "virtual": "italic",
 }
-_TOLD_SECONDS = 8.0  # that an error stays on the screen
+_ERROR_SECONDS = 8.0  # that an error stays on the screen
 _WIDE = 110  # characters: there is room for notes
 _NOBODY = "No program is served. Start one: deepum run -- python train.py"
 
@@ -68,7 +68,7 @@ class Sessions(Screen[None]):
         self._ordered: list[Seen] = []  # as the table has them
         self._daemon: DaemonFigures | None = None
         self._sorted_by = 0  # a column
-        self._told = 0  # errors
+        self._error_count = 0  # errors
 
     def compose(self) -> ComposeResult:
         """Head, table, detail, keys."""
@@ -115,14 +115,14 @@ class Sessions(Screen[None]):
         self._draw()
 
     def _say(self, text: str) -> None:
-        said = self.query_one("#said", Static)
-        said.update(text)
-        said.remove_class("nothing")
-        self._told += 1
-        self.set_timer(_TOLD_SECONDS, lambda number=self._told: self._forget(number))
+        notice = self.query_one("#said", Static)
+        notice.update(text)
+        notice.remove_class("nothing")
+        self._error_count += 1
+        self.set_timer(_ERROR_SECONDS, lambda number=self._error_count: self._forget(number))
 
     def _forget(self, number: int) -> None:
-        if number == self._told:  # nothing else was told since
+        if number == self._error_count:  # nothing else was told since
             self.query_one("#said", Static).add_class("nothing")
 
     # What is drawn.
@@ -149,13 +149,13 @@ class Sessions(Screen[None]):
 
     def _draw_head(self, order: str) -> None:
         if self._daemon is None:
-            told = "no daemon runs"
+            state = "no daemon runs"
         else:
             programs = f"{self._daemon.sessions} program{'s' * (self._daemon.sessions != 1)}"
-            told = f"daemon {self._daemon.pid}, up {duration(self._daemon.uptime_s)}, {programs}"
+            state = f"daemon {self._daemon.pid}, up {duration(self._daemon.uptime_s)}, {programs}"
         virtual = any(seen.figures.virtual for seen in self._seen)
         note = f" · {NOTE}" if virtual and self.size.width >= _WIDE else ""
-        text = f"deepum top · {told} · by {order.lower()}{note}"
+        text = f"deepum top · {state} · by {order.lower()}{note}"
         self.query_one("#head", Static).update(text)
 
     def _draw_detail(self) -> None:

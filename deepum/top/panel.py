@@ -65,14 +65,14 @@ def _bars(seen: Seen, width: int) -> list[Line]:
     figures = seen.figures
     whole = max(figures.capacity_bytes, figures.allocated_bytes, 1)
     lines = []
-    for name, count, told in (
+    for name, count, note in (
         ("resident", figures.resident_bytes, f" of {size(figures.capacity_bytes)} on the GPU"),
         ("allocated", figures.allocated_bytes, ""),
         ("dead", figures.dead_bytes, ""),
     ):
         room = max(8, min(60, width - _LABEL - 36))
         lines.append(
-            _named(name, Part(bar(count / whole, room), name), Part(f" {size(count)}{told}"))
+            _named(name, Part(bar(count / whole, room), name), Part(f" {size(count)}{note}"))
         )
     return lines
 
@@ -84,8 +84,8 @@ def _link(seen: Seen, width: int) -> list[Line]:
         ("link in", seen.course.bytes_in, seen.rates.bytes_in, seen.figures.bytes_in),
         ("link out", seen.course.bytes_out, seen.rates.bytes_out, seen.figures.bytes_out),
     ):
-        told = f" {speed(now, seen.rates):>13}, {size(total)} in all"
-        lines.append(_named(name, Part(f"{spark(course, room):>{room}}", "link"), Part(told)))
+        text = f" {speed(now, seen.rates):>13}, {size(total)} in all"
+        lines.append(_named(name, Part(f"{spark(course, room):>{room}}", "link"), Part(text)))
     return lines
 
 

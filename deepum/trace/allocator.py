@@ -138,16 +138,16 @@ class CachingAllocator:
     def grown(self, size: int) -> Block | None:
         """A block of a new segment, unless that would go beyond the limit."""
         size = rounded(size)
-        asked = (
+        segment_bytes = (
             _SMALL_BUFFER
             if size <= _SMALL
             else _LARGE_BUFFER
             if size < _MIN_LARGE
             else _up(size, _ROUND_LARGE)
         )
-        if self.limit is not None and self.reserved_bytes + asked > self.limit:
+        if self.limit is not None and self.reserved_bytes + segment_bytes > self.limit:
             return None
-        segment = Segment(len(self.segments), asked)
+        segment = Segment(len(self.segments), segment_bytes)
         self.segments.append(segment)
         self.reserved_bytes += segment.bytes
         return self._hand_out(Block(segment, 0, segment.bytes), size)

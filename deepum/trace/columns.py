@@ -125,7 +125,7 @@ def _table(
     arrow: Any,
     fields: list[tuple[str, Any]],
     rows: Iterable[Mapping[str, Any]],
-    told: dict[str, str],
+    metadata: dict[str, str],
 ) -> Any:
     columns: dict[str, list[Any]] = {name: [] for name, _ in fields}
     for row in rows:
@@ -134,7 +134,7 @@ def _table(
     arrays = [arrow.array(columns[name], kind) for name, kind in fields]
     arrays[0] = arrays[0].dictionary_encode()  # the kind
     table = arrow.Table.from_arrays(arrays, names=list(columns))
-    return table.replace_schema_metadata(told | {"deepum_columns": str(VERSION)})
+    return table.replace_schema_metadata(metadata | {"deepum_columns": str(VERSION)})
 
 
 def write(trace: Trace, path: Path) -> list[tuple[Path, int]]:

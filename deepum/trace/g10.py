@@ -159,11 +159,11 @@ class _Program(Program):
 
     def initialise(self) -> None:
         """Global tensors get their first values."""
-        for tensor, told in self._iteration.tensors.items():
-            if told.is_global:
-                block = self._blocks[tensor] = self.allocate(told.bytes)
-                access = Access(block.segment.slot, WRITE, block.offset, told.bytes)
-                self.writer.launch(0x1A17 + told.bytes, [block.range], [access], _INITIAL_NS)
+        for tensor, entry in self._iteration.tensors.items():
+            if entry.is_global:
+                block = self._blocks[tensor] = self.allocate(entry.bytes)
+                access = Access(block.segment.slot, WRITE, block.offset, entry.bytes)
+                self.writer.launch(0x1A17 + entry.bytes, [block.range], [access], _INITIAL_NS)
 
     def step(self, synchronise: bool) -> None:
         """One iteration."""

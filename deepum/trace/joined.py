@@ -34,9 +34,9 @@ class _Places:
     that is as large.
     """
 
-    def __init__(self, told: list[Event]) -> None:
+    def __init__(self, log_events: list[Event]) -> None:
         self._allocated: dict[int, list[int]] = {}  # slots by size, in order
-        for event in told:
+        for event in log_events:
             if isinstance(event, Allocate):
                 self._allocated.setdefault(event.bytes, []).append(event.slot)
         for slots in self._allocated.values():
@@ -77,20 +77,20 @@ class _Places:
 class _Events:
     """The log's events, taken one after the other."""
 
-    def __init__(self, told: list[Event]) -> None:
-        self._told = told
+    def __init__(self, log_events: list[Event]) -> None:
+        self._log_events = log_events
         self._next = 0
         self.sequence = 0  # of the event that was last
 
     def pass_to(self, wanted: int) -> None:
         """Up to that event and including it."""
         self._next = wanted + 1
-        self.sequence = self._told[wanted].sequence
+        self.sequence = self._log_events[wanted].sequence
 
     def execution(self, flags: int) -> int | None:
         """Where the next execution is, if it is of that kind."""
-        for at in range(self._next, len(self._told)):
-            event = self._told[at]
+        for at in range(self._next, len(self._log_events)):
+            event = self._log_events[at]
             if isinstance(event, Execute):
                 return at if event.flags & (_COPY | _GRAPH) == flags else None
         return None
@@ -99,8 +99,8 @@ class _Events:
         """Where the next synchronisation is, before the next execution and before memory is
         freed.
         """
-        for at in range(self._next, len(self._told)):
-            event = self._told[at]
+        for at in range(self._next, len(self._log_events)):
+            event = self._log_events[at]
             if isinstance(event, (Execute, Free)):
                 return None
             if event.kind == "synchronise":
@@ -114,8 +114,8 @@ def join(name: str, log: EventLog, raw: bytes) -> Trace:
     """
     if not raw or next(work.decode(raw)).sequence != 0:  # nothing to join, or it was made together
         return Trace(name, log.records, raw, log.settings)
-    told = list(events(log.records))
-    places, at = _Places(told), _Events(told)
+    log_events = list(events(log.records))
+    places, at = _Places(log_events), _Events(log_events)
     joined: list[bytes] = []
     foreign: set[int] = set()  # events that the mover recorded last
     program: set[int] = set()  # streams that the program put work on

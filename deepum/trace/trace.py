@@ -76,8 +76,8 @@ class TraceWriter(EventWriter):
         flags = int(lib.DEEPUM_EXECUTE_SPARSE) if sparse else 0
         sequence = self.execute(execution_hash, touched, stream, flags=flags)
         flags = work.ENDS_STEP if ends_step else 0
-        told = work.Cost(ns=cost) if isinstance(cost, (int, float)) else cost
-        self._add(told.work(sequence, flags, stream, tuple(accesses)))
+        full_cost = work.Cost(ns=cost) if isinstance(cost, (int, float)) else cost
+        self._add(full_cost.work(sequence, flags, stream, tuple(accesses)))
         return sequence
 
     def copy_inside(

@@ -132,8 +132,8 @@ def is_counted_launch(record: bytes) -> bool:
 
 def with_accesses(record: bytes, accesses: Sequence[Access]) -> bytes:
     """An encoded record with other accesses."""
-    (told,) = decode(record)
-    return told.after(told.sequence, accesses).encode()
+    (work,) = decode(record)
+    return work.after(work.sequence, accesses).encode()
 
 
 def with_flags(record: bytes, flags: int) -> bytes:

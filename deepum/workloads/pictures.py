@@ -238,8 +238,8 @@ def unet(
     with torch.device(device):
         model = UNet(width, heads, text)
 
-    def loss(noisy: Any, times: Any, told: Any, noise: Any) -> Any:
-        return functional.mse_loss(model(noisy, times, told), noise)
+    def loss(noisy: Any, times: Any, condition: Any, noise: Any) -> Any:
+        return functional.mse_loss(model(noisy, times, condition), noise)
 
     def data() -> tuple[Any, ...]:
         image = torch.randn(batch, 4, latent, latent, device=device)

@@ -49,7 +49,7 @@ def ask(port: int, path: str = "/metrics", **headers: str) -> tuple[int, str]:
 
 def test_each_metric_has_a_value_where_something_is_known() -> None:
     told = families(metrics.text(DAEMON, [replace(SIMULATED, budget_bytes=1)]))
-    assert set(told) == {name for name, _, _ in metrics.told()}
+    assert set(told) == {name for name, _, _ in metrics.catalogue()}
 
 
 def test_each_metric_is_what_it_says_it_is() -> None:
@@ -57,7 +57,7 @@ def test_each_metric_is_what_it_says_it_is() -> None:
         family.name: family.type
         for family in text_string_to_metric_families(metrics.text(DAEMON, [SIMULATED]))
     }
-    for name, kind, _ in metrics.told():
+    for name, kind, _ in metrics.catalogue():
         assert kinds[name.removesuffix("_total")] == kind
         assert (kind == metrics.COUNTER) == name.endswith("_total")
 
@@ -150,7 +150,7 @@ def test_the_page_has_each_metric_with_its_text() -> None:
         (ROOT / "docs" / "metrics.md").read_text(),
         re.MULTILINE,
     )
-    assert rows == metrics.told()
+    assert rows == metrics.catalogue()
 
 
 def test_the_dashboard_uses_only_metrics_and_labels_that_exist() -> None:
@@ -161,7 +161,7 @@ def test_the_dashboard_uses_only_metrics_and_labels_that_exist() -> None:
     assert asked
     for expression in asked:
         names = set(re.findall(r"\bdeepum_\w+", expression))
-        assert names and names <= {name for name, _, _ in metrics.told()}, expression
+        assert names and names <= {name for name, _, _ in metrics.catalogue()}, expression
     legends = [target["legendFormat"] for panel in panels for target in panel["targets"]]
     used = {label for legend in legends for label in re.findall(r"{{(\w+)}}", legend)}
     assert used <= {*metrics.LABELS, "version"}

@@ -230,7 +230,7 @@ def test_a_solver_that_is_stopped_has_its_best_so_far() -> None:
         seen.append((found, bound_ns))
         return found is None
 
-    stopped = program.solve(60.0, told=until_the_first)
+    stopped = program.solve(60.0, on_progress=until_the_first)
     whole = ThesisProgram(pattern).solve(60.0)
     assert stopped is not None and whole is not None and seen
     assert stopped.stall_ns >= whole.stall_ns - 1e-3

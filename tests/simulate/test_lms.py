@@ -105,9 +105,9 @@ def test_the_least_recently_used_tensor_goes_first(
     assert log.take() == ["out 2+0", "wait for out 2+0"]
     use(card, d, b)
     assert log.take() == ["out 3+0", "wait for out 3+0", "back 3+0", "wait for back 3+0"]
-    assert (card.told.swapped_out, card.told.swapped_in) == (2, 1)
-    assert (card.told.bytes_out, card.told.bytes_in) == (40 * MIB, 20 * MIB)
-    assert (card.told.host_bytes, card.told.peak_host_bytes) == (20 * MIB, 40 * MIB), (
+    assert (card.statistics.swapped_out, card.statistics.swapped_in) == (2, 1)
+    assert (card.statistics.bytes_out, card.statistics.bytes_in) == (40 * MIB, 20 * MIB)
+    assert (card.statistics.host_bytes, card.statistics.peak_host_bytes) == (20 * MIB, 40 * MIB), (
         "c is there; b was until it came back"
     )
 
@@ -121,7 +121,7 @@ def test_a_tensor_in_use_or_never_used_stays(swapper: Callable[[int], Swapper], 
     assert log.take()[3:] == ["out 3+0", "wait for out 3+0"]
     with pytest.raises(OutOfMemoryError) as error:
         card.allocate(20 * MIB)
-    assert (error.value.asked, error.value.allocated) == (20 * MIB, 60 * MIB)
+    assert (error.value.request, error.value.allocated) == (20 * MIB, 60 * MIB)
     assert new.host is False
 
 
@@ -205,8 +205,8 @@ def test_what_is_copied_out_in_each_round_is_copied_ahead_of_need(
     assert ends[0] == (["map 20"] * 3, ["out 1+0", "wait for out 1+0"])
     assert ends[1][0][-1].startswith("out ") and ends[1][1] == [f"wait for {ends[1][0][-1]}"]
     assert ends[2][1] == [f"wait for {ends[2][0][-1]}"]
-    assert (card.told.speculative, card.told.speculative_needed) == (2, 1)
-    assert card.told.host_bytes == 0
+    assert (card.statistics.speculative, card.statistics.speculative_needed) == (2, 1)
+    assert card.statistics.host_bytes == 0
 
 
 def test_emptying_the_cache_gives_whole_segments_back(
@@ -239,8 +239,11 @@ def test_all_that_a_launch_touches_is_there_and_is_what_was_written(
             assert memory < 1 << 40
             continue
         seen = follow(trace, swapped.trace)
-        assert seen.peak_bytes == swapped.told.peak_reserved_bytes <= memory * 95 // 100
-        assert (seen.bytes_out, seen.bytes_in) == (swapped.told.bytes_out, swapped.told.bytes_in)
+        assert seen.peak_bytes == swapped.statistics.peak_reserved_bytes <= memory * 95 // 100
+        assert (seen.bytes_out, seen.bytes_in) == (
+            swapped.statistics.bytes_out,
+            swapped.statistics.bytes_in,
+        )
         assert seen.launches == swapped.launches
         assert memory < 1 << 40 or seen.bytes_out == 0
 
@@ -260,8 +263,8 @@ def test_the_machine_moves_what_was_swapped_and_nothing_else(
     assert follow(workload.trace, swapped.trace).bytes_out > 0
     outcome = run(workload, MACHINE, LMS, 192 * MIB)
     assert (outcome.counters["bytes_h2d"], outcome.counters["bytes_d2h"]) == (
-        swapped.told.bytes_in,
-        swapped.told.bytes_out,
+        swapped.statistics.bytes_in,
+        swapped.statistics.bytes_out,
     )
     assert (
         outcome.counters["faults"]
@@ -377,9 +380,9 @@ def test_a_log_without_work_is_followed_by_what_its_launches_may_touch(workload:
     bare = dataclasses.replace(workload.trace, work=b"")
     swapped = lms.rewrite(bare, 256 * MIB)
     assert swapped.trace is not None
-    assert swapped.told.bytes_out > 0
+    assert swapped.statistics.bytes_out > 0
     outcome = run(dataclasses.replace(workload, trace=bare), MACHINE, LMS, 256 * MIB)
-    assert outcome.counters["bytes_h2d"] == swapped.told.bytes_in
+    assert outcome.counters["bytes_h2d"] == swapped.statistics.bytes_in
     fits_all = [
         run(dataclasses.replace(workload, trace=bare), MACHINE, policy, 1 << 33).counters[
             "compute_ns"
@@ -438,7 +441,7 @@ def test_card_and_host_decide_what_runs(workload: Workload) -> None:
     assert not fits(workload.trace, deepum, 64 * MIB, managed - 1)
     assert fits(workload.trace, LMS, 192 * MIB)
     assert not fits(workload.trace, LMS, 32 * MIB)
-    swapped = lms.rewrite(workload.trace, 192 * MIB).told.peak_host_bytes
+    swapped = lms.rewrite(workload.trace, 192 * MIB).statistics.peak_host_bytes
     assert 0 < swapped < managed
     assert fits(workload.trace, LMS, 192 * MIB, swapped)
     assert not fits(workload.trace, LMS, 192 * MIB, swapped - 1)

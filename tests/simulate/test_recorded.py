@@ -262,7 +262,7 @@ def test_a_training_script_of_pytorch_is_followed_under_lms(deepum: Deepum, tmp_
             name: observed(workload, "v100-16gb", BY_NAME[name], 768 * MIB)
             for name in ("lms", "on-demand", "unlimited")
         }
-        swapped = lms.rewrite(trace, 768 * MIB).told
+        swapped = lms.rewrite(trace, 768 * MIB).statistics
         unlimited = told["unlimited"].counters
         assert swapped.bytes_in > 0
         assert told["lms"].counters["bytes_h2d"] == swapped.bytes_in + unlimited["bytes_h2d"]

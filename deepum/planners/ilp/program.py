@@ -58,7 +58,7 @@ class Relaxed:
 
 # Told of each better solution (None: of none) and of the bound meanwhile, in ns; returns whether
 # the solver is to go on.
-Told = Callable[[Solved | None, float], bool]
+OnProgress = Callable[[Solved | None, float], bool]
 
 
 class PatternProgram(ABC):
@@ -92,7 +92,7 @@ class PatternProgram(ABC):
         *,
         start: Mapping[int, float] | None = None,
         fixed: Mapping[int, float] | None = None,
-        told: Told | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Solved | None:
         """The best that was found in that time, optimal if the solver ended before; None: nothing.
         start: values of columns to begin with; fixed: such as may not change (the bound is of what
@@ -104,10 +104,10 @@ class PatternProgram(ABC):
             nonlocal best
             if progress.values is not None:
                 best = self._solved(progress)
-            assert told is not None
-            return told(best, progress.bound * self.unit_ns)
+            assert on_progress is not None
+            return on_progress(best, progress.bound * self.unit_ns)
 
-        found = self.program.solve_whole(seconds, start, fixed, watch if told else None)
+        found = self.program.solve_whole(seconds, start, fixed, watch if on_progress else None)
         return self._solved(found) if found is not None else None
 
     def owned(self) -> set[int]:

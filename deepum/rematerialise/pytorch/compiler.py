@@ -60,9 +60,9 @@ class CompilerNotice:
             question = getattr(module, name, None)
             if question is not None and name not in self._questions:
                 self._questions[name] = question
-                setattr(module, name, self._asked(question))
+                setattr(module, name, self._wrapper(question))
 
-    def _asked(self, question: Any) -> Any:
+    def _wrapper(self, question: Any) -> Any:
         @functools.wraps(question)
         def ask() -> Any:
             answer = question()

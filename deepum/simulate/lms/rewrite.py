@@ -18,7 +18,7 @@ from deepum._core import ffi, lib
 from deepum.core import Allocate, Block, Event, Execute, Free, events
 from deepum.simulate.lms.assumed import Assumed, assumed
 from deepum.simulate.lms.copies import Copies
-from deepum.simulate.lms.swapper import OutOfMemoryError, Swapper, Tensor, Told
+from deepum.simulate.lms.swapper import OutOfMemoryError, Swapper, SwapStatistics, Tensor
 from deepum.sizes import size
 from deepum.trace import Trace, following, work
 from deepum.trace.work import BY_ADDRESS, READ, WRITE, Access, Work
@@ -40,7 +40,7 @@ class Swapped:
     """
 
     trace: Trace | None
-    told: Told
+    statistics: SwapStatistics
     launches: int
     steps: int | None
     out_of_memory: OutOfMemoryError | None = None
@@ -53,7 +53,7 @@ class Swapped:
         found = self.out_of_memory
         step = "" if self.steps is None else f"in step {self.steps + 1}, "
         return (
-            f"out of memory {step}after {self.launches} launches: {size(found.asked)} asked for, "
+            f"out of memory {step}after {self.launches} launches: {size(found.request)} asked for, "
             f"{size(found.allocated)} of {size(found.memory)} in use"
         )
 
@@ -91,7 +91,7 @@ def rewrite(trace: Trace, memory: int, empty_cache_every: int | None = None) -> 
         if error is None
         else None
     )
-    return Swapped(written, made.swapper.told, made.launches, made.steps, error)
+    return Swapped(written, made.swapper.statistics, made.launches, made.steps, error)
 
 
 def _raw(records: bytes) -> Iterator[tuple[Event, bytes]]:

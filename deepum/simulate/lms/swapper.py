@@ -23,13 +23,13 @@ _SHARE = 95, 100  # of the memory that is free at the start, for tensors (LMSSet
 
 
 class OutOfMemoryError(Exception):
-    """No memory for `asked` bytes, with all swapped out that can be. `allocated`: bytes in blocks;
-    `memory`: of the card.
+    """No memory for `request` bytes, with all swapped out that can be. `allocated`: bytes in
+    blocks; `memory`: of the card.
     """
 
-    def __init__(self, asked: int, allocated: int, memory: int) -> None:
-        super().__init__(f"{asked} bytes asked for, {allocated} in blocks of a card of {memory}")
-        self.asked, self.allocated, self.memory = asked, allocated, memory
+    def __init__(self, request: int, allocated: int, memory: int) -> None:
+        super().__init__(f"{request} bytes asked for, {allocated} in blocks of a card of {memory}")
+        self.request, self.allocated, self.memory = request, allocated, memory
 
 
 class _State(Enum):
@@ -61,7 +61,7 @@ class Tensor:
 
 
 @dataclass
-class Told:
+class SwapStatistics:
     """What was done, since the start. `speculative`: copies out before the memory was asked for,
     and how many of them were then needed.
     """
@@ -81,7 +81,7 @@ class Swapper:
     """`memory`: of the card, bytes. Every method that needs memory raises OutOfMemoryError."""
 
     def __init__(self, memory: int, copies: Copies) -> None:
-        self.told = Told()
+        self.statistics = SwapStatistics()
         self._memory = memory
         self._copies = copies
         self._allocator = CachingAllocator()
@@ -135,8 +135,8 @@ class Swapper:
             elif tensor.state is _State.ON_HOST:
                 tensor.block = self._block(tensor.bytes)
                 tensor.event = self._copies.back(self.address(tensor), tensor.bytes)
-                self.told.swapped_in += 1
-                self.told.bytes_in += tensor.bytes
+                self.statistics.swapped_in += 1
+                self.statistics.bytes_in += tensor.bytes
             tensor.state = _State.PINNED
 
     def access(self, tensors: Iterable[Tensor]) -> None:
@@ -158,7 +158,7 @@ class Swapper:
                 )
             if self._histories.predicts(tensor.name):
                 self._copy_out(tensor)
-                self.told.speculative += 1
+                self.statistics.speculative += 1
 
     def empty_cache(self) -> None:
         """Cached segments go back to the driver."""
@@ -176,7 +176,7 @@ class Swapper:
 
     def _free_host(self, tensor: Tensor) -> None:
         if tensor.host:
-            self.told.host_bytes -= tensor.bytes
+            self.statistics.host_bytes -= tensor.bytes
             tensor.host = False
 
     def _remove(self, tensor: Tensor, swapped: bool) -> None:
@@ -208,8 +208,8 @@ class Swapper:
         block = self._allocator.grown(size)
         for segment in self._allocator.segments[known:]:
             self._addresses[segment.slot] = self._copies.map(segment.bytes)
-            self.told.peak_reserved_bytes = max(
-                self.told.peak_reserved_bytes, self._allocator.reserved_bytes
+            self.statistics.peak_reserved_bytes = max(
+                self.statistics.peak_reserved_bytes, self._allocator.reserved_bytes
             )
         return block
 
@@ -242,7 +242,7 @@ class Swapper:
             if tensor.event is None:
                 self._copy_out(tensor)
             else:
-                self.told.speculative_needed += 1
+                self.statistics.speculative_needed += 1
         for tensor in tensors:
             assert tensor.event is not None
             self._copies.wait(tensor.event)
@@ -251,15 +251,15 @@ class Swapper:
             self._allocator.free(tensor.place)
             tensor.block = None
             tensor.state = _State.ON_HOST
-            self.told.swapped_out += 1
+            self.statistics.swapped_out += 1
 
     def _copy_out(self, tensor: Tensor) -> None:
         tensor.event = self._copies.out(self.address(tensor), tensor.bytes)
         tensor.host = True
-        told = self.told
-        told.bytes_out += tensor.bytes
-        told.host_bytes += tensor.bytes
-        told.peak_host_bytes = max(told.peak_host_bytes, told.host_bytes)
+        statistics = self.statistics
+        statistics.bytes_out += tensor.bytes
+        statistics.host_bytes += tensor.bytes
+        statistics.peak_host_bytes = max(statistics.peak_host_bytes, statistics.host_bytes)
 
 
 def _makes_room(block: Block, size: int) -> bool:
