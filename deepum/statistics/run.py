@@ -25,7 +25,7 @@ _COUNTED_BY_THE_CORE = frozenset(
         "daemon_events",
     }
 )
-_TOLD_BY_SESSIONS = ("handles_refused", "allocations_refused", "allocatable_bytes")
+_BY_SESSIONS = ("handles_refused", "allocations_refused", "allocatable_bytes")
 _SHARES = frozenset({"prefetch_coverage", "prefetch_accuracy"})
 _SESSION_WARNINGS = {
     "events_lost": "{} events were lost: the daemon was too slow",
@@ -91,7 +91,7 @@ def _why_missing(key: str, device: str, reports: Reports, cores: list[dict[str, 
         return "--policy planned was not given"
     if key in ("last_step", "steady_step") and reports.simulators:
         return _why_no_step(key, reports.simulators)
-    if key in (*_TOLD_BY_SESSIONS, "plans") or key in _COUNTED_BY_THE_CORE:
+    if key in (*_BY_SESSIONS, "plans") or key in _COUNTED_BY_THE_CORE:
         return "no process had a session with the daemon that was reported"
     if device == "cuda":
         return "a real GPU's driver does not tell it"
