@@ -93,15 +93,11 @@ def test_the_core_finds_nothing_wrong_with_it(tmp_path: Path, seed: int) -> None
     made = g10.trace(random_iteration(tmp_path / "w", seed), 3, synchronise=seed % 2 == 0)
     core = Core(CoreSettings.default(invalidation=1))
     core.process(made.events)
-    statistics = core.statistics()
-    assert (statistics.malformed_events, statistics.block_mismatches, statistics.events_lost) == (
-        0,
-        0,
-        0,
-    )
+    counts = core.statistics()
+    assert (counts.malformed_events, counts.block_mismatches, counts.events_lost) == (0, 0, 0)
     outcome = replay(made, machine("a100-40gb-g10"), BY_NAME["deepum"].settings(1024), 64 * MIB)
     assert outcome.counters["discarded_uses"] == 0
-    assert outcome.counters["kernels"] == statistics.launches
+    assert outcome.counters["kernels"] == counts.launches
 
 
 def test_with_enough_memory_an_iteration_takes_its_kernels_time(tmp_path: Path) -> None:
