@@ -136,12 +136,12 @@ def run_case(
                     case.warm_up,
                 )
             except JobError as error:
-                said = (
+                messages = (
                     errors.read_text(encoding="utf-8", errors="replace").splitlines()
                     if errors.exists()
                     else []
                 )
-                record["failed"][row] = " | ".join([str(error), *said[-1:]])
+                record["failed"][row] = " | ".join([str(error), *messages[-1:]])
             record["rows"] = {
                 known: record["rows"][known] for known in rows if known in record["rows"]
             }

@@ -167,10 +167,10 @@ def fill(text: str, what: str, body: str) -> str:
 def page(results: Results, text: str) -> str:
     """The page with the tables of these results. Raises JobError."""
     for what, cases, render in (("mechanisms", MECHANISMS, table), ("degrees", SWEPT, sweep_table)):
-        told = [
+        parts = [
             render(record)
             for case in cases
             if (record := results.cases.get(f"{what}: {case.name}")) is not None
         ]
-        text = fill(text, what, "".join(f"```text\n{part}\n```\n\n" for part in told))
+        text = fill(text, what, "".join(f"```text\n{part}\n```\n\n" for part in parts))
     return text

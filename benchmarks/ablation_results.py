@@ -154,8 +154,8 @@ class Results:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        sound = told["version"] == VERSION and ("cases" in told or "case" in told)
+        document = json.loads(path.read_text(encoding="utf-8"))
+        sound = document["version"] == VERSION and ("cases" in document or "case" in document)
     except (OSError, ValueError, KeyError, TypeError):
         sound = False
     if not sound:
@@ -163,11 +163,11 @@ def _read(path: Path) -> dict[str, Any]:
             f"{path}: is not a file of results of this script, version {VERSION}; give "
             f"another, or remove it"
         )
-    return dict(told)
+    return dict(document)
 
 
-def _write(path: Path, told: dict[str, Any]) -> None:
+def _write(path: Path, document: dict[str, Any]) -> None:
     """Whole or not at all."""
     new = path.with_suffix(".new")
-    new.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    new.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     new.replace(path)

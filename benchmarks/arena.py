@@ -117,11 +117,11 @@ def main() -> int:
         except DeepumError as error:
             print(f"{name}: {error}", file=sys.stderr)
             continue
-        told = f"{name.parent.name}/{name.name}" if isinstance(name, Path) else name
+        label = f"{name.parent.name}/{name.name}" if isinstance(name, Path) else name
         kept |= circumstances(seconds=given.seconds)
-        kept["inputs"][told] = found
+        kept["inputs"][label] = found
         save(given.json, kept)
-        print(f"{told}: {_search(found)}", flush=True)
+        print(f"{label}: {_search(found)}", flush=True)
     return 0
 
 

@@ -132,21 +132,21 @@ def steps_of(program: Program, allocator: str) -> dict[str, Any]:
             }
         )
         cuda.reset_peak_memory_stats()
-    told = vars(arena.statistics()) if allocator == "arena" else {}
-    return {"steps": found, "arena": told}
+    counters = vars(arena.statistics()) if allocator == "arena" else {}
+    return {"steps": found, "arena": counters}
 
 
-def summary(told: dict[str, Any]) -> dict[str, Any]:
+def summary(record: dict[str, Any]) -> dict[str, Any]:
     """Bytes that live at most; that are held at most, in late steps and in all; the processor's
     seconds of a late step (median).
     """
-    late = told["steps"][-LATE:]
+    late = record["steps"][-LATE:]
     return {
-        "live_bytes": max(step["live_bytes"] for step in told["steps"]),
+        "live_bytes": max(step["live_bytes"] for step in record["steps"]),
         "held_bytes": max(step["peak_held_bytes"] for step in late),
-        "most_held_bytes": max(step["peak_held_bytes"] for step in told["steps"]),
+        "most_held_bytes": max(step["peak_held_bytes"] for step in record["steps"]),
         "seconds": statistics.median(step["seconds"] for step in late),
-        "arena": told["arena"],
+        "arena": record["arena"],
     }
 
 
@@ -167,13 +167,13 @@ def table(kept: dict[str, Any]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for name, one in kept["programs"].items():
         caching, ours = one["caching"], one["arena"]
-        told = ours["arena"]
+        counters = ours["arena"]
         cells = [name, _mib(ours["live_bytes"])]
         cells += [_mib(caching["most_held_bytes"]), _mib(ours["held_bytes"])]
         cells.append(_mib(ours["most_held_bytes"]))
         cells.append(f"{ours['held_bytes'] / caching['most_held_bytes']:.3f}")
-        cells.append(f"{100 * told['planned'] / told['requests']:.0f} %")
-        cells.append(str(told["driver_calls"]))
+        cells.append(f"{100 * counters['planned'] / counters['requests']:.0f} %")
+        cells.append(str(counters["driver_calls"]))
         cells += [f"{1000 * each['seconds']:.0f}" for each in (caching, ours)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

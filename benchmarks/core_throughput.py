@@ -135,9 +135,9 @@ def instructions(name: str, layers: int, launches: int) -> float:
             "--launches",
             str(steps * in_step * 5),
         ]
-        said = subprocess.run(run, capture_output=True, text=True, check=False).stderr
-        found = re.search(r"I\s+refs:\s+([\d,]+)", said)
-        assert found, said
+        output = subprocess.run(run, capture_output=True, text=True, check=False).stderr
+        found = re.search(r"I\s+refs:\s+([\d,]+)", output)
+        assert found, output
         counted.append((5 * steps * in_step, int(found[1].replace(",", ""))))
     (few, least), (many, most) = counted
     each = (most - least) / (many - few)

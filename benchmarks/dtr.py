@@ -105,8 +105,8 @@ def table(kept: dict[str, Any]) -> str:
         lines.append("| " + " | ".join(cells) + " |")
         about = [f"{one['peak_mb']:.0f}", f"{one['compute_ms']:.0f}"]
         for heuristic, ratios in one["ratios"].items():
-            told = [value if isinstance(value, str) else f"{value:.3f}" for value in ratios]
-            lines.append("| " + " | ".join(["", *about, f"`{heuristic}`", *told]) + " |")
+            figures = [value if isinstance(value, str) else f"{value:.3f}" for value in ratios]
+            lines.append("| " + " | ".join(["", *about, f"`{heuristic}`", *figures]) + " |")
             about = ["", ""]
     return "\n".join(lines) + "\n"
 

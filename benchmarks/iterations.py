@@ -21,9 +21,11 @@ from deepum.workloads import WORKLOADS
 
 def ends_of_steps(trace: Trace) -> list[int]:
     """Counts of launches at the ends of its steps."""
-    told = {event.sequence for event in events(trace.events) if isinstance(event, Execute)}
+    sequences = {event.sequence for event in events(trace.events) if isinstance(event, Execute)}
     kinds = (work.LAUNCH, work.COPY)
-    done = [one for one in work.decode(trace.work) if one.kind in kinds and one.sequence in told]
+    done = [
+        one for one in work.decode(trace.work) if one.kind in kinds and one.sequence in sequences
+    ]
     return [number for number, one in enumerate(done, 1) if one.flags & work.ENDS_STEP]
 
 

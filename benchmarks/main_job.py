@@ -150,10 +150,10 @@ def run(
         steps, allocated = [], None
         for line in process.stdout:
             tell(f"[{name}] {line.rstrip()}")
-            if told := re.match(r"(?:rank 0\b[^,]*, )?(?:step|round) \d+: ([\d.]+) ms", line):
-                steps.append(Step(float(told[1])))
-            elif told := re.search(r"peak memory: ([\d.]+) GiB allocated", line):
-                allocated = int(float(told[1]) * 2**30)
+            if match := re.match(r"(?:rank 0\b[^,]*, )?(?:step|round) \d+: ([\d.]+) ms", line):
+                steps.append(Step(float(match[1])))
+            elif match := re.search(r"peak memory: ([\d.]+) GiB allocated", line):
+                allocated = int(float(match[1]) * 2**30)
         if process.wait() != 0:
             raise JobError(
                 f"{name}: the script ended with {process.returncode}; see its messages above"
@@ -311,7 +311,7 @@ def main() -> None:
     limits = bound(runs[2].mean_ms(), runs[2].peak_allocated_bytes, preset, memory)
     print(table(runs, limits, memory))
     if given.json:
-        told = {
+        document = {
             "version": 1,
             "machine": given.machine,
             "memory_bytes": memory,
@@ -319,7 +319,7 @@ def main() -> None:
             "bound": limits,
             "runs": [asdict(one) for one in runs],
         }
-        Path(given.json).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        Path(given.json).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

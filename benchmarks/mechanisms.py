@@ -66,13 +66,13 @@ def cell(found: Mapping[str, float]) -> str:
     if not found:
         return "-"
     worst, best = max(found, key=lambda name: found[name]), min(found, key=lambda name: found[name])
-    said = [
+    extremes = [
         f"`{name.partition(':')[0]}` {found[name]:.3f}"
         for name in (worst, best)
         if abs(found[name] - 1) > MATTERS
     ]
     return f"{geometric_mean(found.values()):.3f}" + (
-        f" ({', '.join(dict.fromkeys(said))})" if said else ""
+        f" ({', '.join(dict.fromkeys(extremes))})" if extremes else ""
     )
 
 

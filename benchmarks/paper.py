@@ -72,16 +72,16 @@ def _run(
     return found
 
 
-def _rounded(told: Any) -> Any:
+def _rounded(figures: Any) -> Any:
     """Seven digits are more than a table shows."""
-    if isinstance(told, float):
-        return float(f"{told:.{_DIGITS}g}")
-    if isinstance(told, dict):
-        return {key: _rounded(value) for key, value in told.items()}
-    return [_rounded(value) for value in told] if isinstance(told, list) else told
+    if isinstance(figures, float):
+        return float(f"{figures:.{_DIGITS}g}")
+    if isinstance(figures, dict):
+        return {key: _rounded(value) for key, value in figures.items()}
+    return [_rounded(value) for value in figures] if isinstance(figures, list) else figures
 
 
-def _told(found: Sequence[tuple[Point, Comparison]]) -> list[dict[str, Any]]:
+def _as_json(found: Sequence[tuple[Point, Comparison]]) -> list[dict[str, Any]]:
     return [_rounded(one.as_json()) for _, one in found]
 
 
@@ -122,7 +122,7 @@ def made(section: str, tiny: bool, jobs: int | None, failed: list[str]) -> list[
     points = {"speed-ups": cases.speed_ups, "ablation": cases.ablation, "degrees": cases.degrees}[
         section
     ](tiny)
-    return _merged(_told(_run(section, simulate, points, jobs, failed)))
+    return _merged(_as_json(_run(section, simulate, points, jobs, failed)))
 
 
 def _version(package: str) -> str | None:
@@ -190,9 +190,9 @@ def _kept(path: Path | None) -> dict[str, Any]:
     if path is None or not path.exists():
         return {}
     try:
-        told = dict(json.loads(path.read_text(encoding="utf-8")))
-        if told["version"] == VERSION:
-            return told
+        document = dict(json.loads(path.read_text(encoding="utf-8")))
+        if document["version"] == VERSION:
+            return document
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise DeepumError(

@@ -72,8 +72,8 @@ def joules(simulation: Mapping[str, Any], policy: str, power: Power = V100) -> f
     """Of a policy's step in a simulation as `deepum simulate --json` writes it; None where it has
     no time.
     """
-    told = simulation["policies"].get(policy, {})
-    if not told.get("step_ms"):
+    row = simulation["policies"].get(policy, {})
+    if not row.get("step_ms"):
         return None
-    moved = told["a_step"]["bytes_h2d"] + told["a_step"]["bytes_d2h"]
-    return power.joules(told["step_ms"], simulation["policies"]["unlimited"]["step_ms"], moved)
+    moved = row["a_step"]["bytes_h2d"] + row["a_step"]["bytes_d2h"]
+    return power.joules(row["step_ms"], simulation["policies"]["unlimited"]["step_ms"], moved)

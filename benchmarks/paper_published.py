@@ -18,7 +18,7 @@ from paper_batches import UNIFIED
 from paper_cases import DEGREES, degree_name
 from paper_energy import joules
 
-Told = Mapping[str, Any]
+Figures = Mapping[str, Any]
 _CARD = "v100-32gb"
 _PUBLISHED_N = 32
 _PAPER, _LOOK_AHEAD = "deepum-paper", "lookahead-8"
@@ -30,10 +30,10 @@ class Statement:
 
     what: str
     published: str
-    here: Callable[[Told], str]
+    here: Callable[[Figures], str]
 
 
-def _over(results: Told, policy: str, *models: str, card: str = _CARD) -> list[float]:
+def _over(results: Figures, policy: str, *models: str, card: str = _CARD) -> list[float]:
     """Speed-ups over on-demand paging, of models by name, or of all."""
     return [
         float(one["policies"][policy]["speed_up_over_on_demand"])
@@ -42,26 +42,26 @@ def _over(results: Told, policy: str, *models: str, card: str = _CARD) -> list[f
     ]
 
 
-def _mean(results: Told, policy: str, *models: str) -> str:
+def _mean(results: Figures, policy: str, *models: str) -> str:
     found = _over(results, policy, *models)
     return f"{geometric_mean(found):.2f} ({min(found):.2f} to {max(found):.2f})" if found else "-"
 
 
-def _faults_left(results: Told) -> str:
-    told = [one["policies"] for one in results["simulations"]]
+def _faults_left(results: Figures) -> str:
+    simulations = [one["policies"] for one in results["simulations"]]
     before, after = (
-        sum(policies[name]["a_step"]["faults"] for policies in told)
+        sum(policies[name]["a_step"]["faults"] for policies in simulations)
         for name in ("on-demand", _PAPER)
     )
     return f"{after / before:.2%} of on-demand paging's are left"
 
 
-def _table_bytes(results: Told) -> str:
+def _table_bytes(results: Figures) -> str:
     found = [one["policies"][_PAPER]["table_bytes"] / (1 << 20) for one in results["simulations"]]
     return f"{min(found):.1f} to {max(found):.1f} MiB"
 
 
-def _of_host(results: Told) -> str:
+def _of_host(results: Figures) -> str:
     found = [
         one["bytes"] / one["host_bytes"]
         for one in results["batches"]
@@ -70,11 +70,11 @@ def _of_host(results: Told) -> str:
     return f"{min(found):.1%} to {max(found):.1%} of it" if found else "-"
 
 
-def _best(results: Told, value: Callable[[Told, str], float | None]) -> str:
+def _best(results: Figures, value: Callable[[Figures, str], float | None]) -> str:
     """For each workload the N with which the paper's system has the least of something, and how
     much less than with 32.
     """
-    told = []
+    parts = []
     for one in results["degrees"]:
         found = {
             n: there for n in DEGREES if (there := value(one, degree_name("paper", n))) is not None
@@ -82,16 +82,16 @@ def _best(results: Told, value: Callable[[Told, str], float | None]) -> str:
         if _PUBLISHED_N in found:
             best = min(found, key=lambda n: (found[n], n))
             less = 1 - found[best] / found[_PUBLISHED_N]
-            told.append(
+            parts.append(
                 f"{best} on `{one['workload'].partition(':')[0]}`"
                 + (f" (by {less:.1%})" if best != _PUBLISHED_N else "")
             )
-    return ", ".join(told) or "-"
+    return ", ".join(parts) or "-"
 
 
-def _time(one: Told, policy: str) -> float | None:
-    told = one["policies"].get(policy)
-    return None if told is None else float(told["step_ms"])
+def _time(one: Figures, policy: str) -> float | None:
+    row = one["policies"].get(policy)
+    return None if row is None else float(row["step_ms"])
 
 
 STATEMENTS = (
@@ -120,6 +120,6 @@ STATEMENTS = (
 )
 
 
-def rows(results: Told) -> list[tuple[str, str, str]]:
+def rows(results: Figures) -> list[tuple[str, str, str]]:
     """Each statement with both sides."""
     return [(one.what, one.published, one.here(results)) for one in STATEMENTS]

@@ -13,7 +13,7 @@ from paper_energy import SOURCES, joules
 
 from deepum.sizes import size
 
-Told = Mapping[str, Any]
+Figures = Mapping[str, Any]
 _NONE = "-"
 _GIB = 1 << 30
 # Gains a hundred times what the others do, or nothing: means are told without it as well.
@@ -38,7 +38,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "--
     ]
 
 
-def _value(one: Told, policy: str, key: str) -> float | None:
+def _value(one: Figures, policy: str, key: str) -> float | None:
     """Of a policy; None where it was not run, or found no room."""
     value = one["policies"].get(policy, {}).get(key)
     return float(value) if value else None
@@ -59,7 +59,7 @@ def _cell(value: float | None, digits: int = 2) -> str:
     return _NONE if value is None else f"{value:.{digits}f}"
 
 
-def label(one: Told) -> str:
+def label(one: Figures) -> str:
     """The workload as short as it can be told: its name and batch, and the rows of tables."""
     name, _, rest = one["workload"].partition(":")
     numbers = dict(part.split("=") for part in rest.split(",") if "=" in part)
@@ -67,12 +67,12 @@ def label(one: Told) -> str:
     return f"`{name}` b{numbers['batch']}{rows}" if "batch" in numbers else f"`{name}`"
 
 
-def shown(results: Told) -> list[str]:
+def shown(results: Figures) -> list[str]:
     """The policies that were compared, but for unlimited memory."""
     return [name for name in results["compared"] if name != "unlimited"]
 
 
-def _by_machine(results: Told) -> Iterable[tuple[str, list[Told]]]:
+def _by_machine(results: Figures) -> Iterable[tuple[str, list[Figures]]]:
     return (
         (machine, list(group))
         for machine, group in itertools.groupby(
@@ -81,16 +81,16 @@ def _by_machine(results: Told) -> Iterable[tuple[str, list[Told]]]:
     )
 
 
-def _card(machine: str, group: Sequence[Told]) -> str:
+def _card(machine: str, group: Sequence[Figures]) -> str:
     cards = dict.fromkeys(size(one["memory_bytes"]) for one in group)
     return f"{machine}, {next(iter(cards)) if len(cards) == 1 else 'cut to size'}"
 
 
 def _per_card(
-    results: Told,
+    results: Figures,
     head: Sequence[str],
-    row: Callable[[Told], Sequence[str]],
-    last: Callable[[list[Told]], Sequence[str]] | None,
+    row: Callable[[Figures], Sequence[str]],
+    last: Callable[[list[Figures]], Sequence[str]] | None,
 ) -> list[str]:
     lines = []
     for machine, group in _by_machine(results):
@@ -111,21 +111,21 @@ def _bold(cells: Iterable[str]) -> list[str]:
     return [f"**{cell}**" if cell else "" for cell in cells]
 
 
-def _most(one: Told) -> float | None:
+def _most(one: Figures) -> float | None:
     base = _value(one, "on-demand", "step_ms")
     return base / one["bound_ms"] if base is not None and one["bound_ms"] else None
 
 
-def speed_ups(results: Told) -> list[str]:
+def speed_ups(results: Figures) -> list[str]:
     """Over on-demand paging."""
     names = shown(results)
 
-    def row(one: Told) -> list[str]:
+    def row(one: Figures) -> list[str]:
         base, *others = [_value(one, name, "step_ms") for name in names]
         ratios = [_cell(base / other if base and other else None) for other in others]
         return [f"{one['allocated_bytes'] / _GIB:.1f}", _cell(base, 0), *ratios, _cell(_most(one))]
 
-    def last(group: list[Told]) -> list[str]:
+    def last(group: list[Figures]) -> list[str]:
         means = [
             _mean(_value(one, name, "speed_up_over_on_demand") for one in group)
             for name in names[1:]
@@ -135,23 +135,23 @@ def speed_ups(results: Told) -> list[str]:
     return _per_card(results, ["GiB", "on-demand, ms", *names[1:], "bound"], row, last)
 
 
-def tables(results: Told) -> list[str]:
+def tables(results: Figures) -> list[str]:
     """Memory of the core's tables, MiB, under the published system and ours."""
     names = [name for name in ("deepum-paper", "deepum") if name in results["compared"]]
 
-    def row(one: Told) -> list[str]:
+    def row(one: Figures) -> list[str]:
         found = [_value(one, name, "table_bytes") for name in names]
         return [_cell(value and value / (1 << 20), 1) for value in found]
 
     return _per_card(results, [f"{name}, MiB" for name in names], row, None)
 
 
-def faults(results: Told) -> list[str]:
+def faults(results: Figures) -> list[str]:
     """A step."""
     # Plain device memory has none.
     names = [name for name in shown(results) if not name.startswith("lms")]
 
-    def row(one: Told) -> list[str]:
+    def row(one: Figures) -> list[str]:
         return [
             f"{one['policies'][name]['a_step']['faults']:.0f}"
             if _value(one, name, "step_ms")
@@ -162,18 +162,18 @@ def faults(results: Told) -> list[str]:
     return _per_card(results, names, row, None)
 
 
-def energy(results: Told) -> list[str]:
+def energy(results: Figures) -> list[str]:
     """Over on-demand paging's, by the power model."""
     names = shown(results)
 
-    def ratios(one: Told) -> list[float | None]:
+    def ratios(one: Figures) -> list[float | None]:
         base, *others = [joules(one, name) for name in names]
         return [other / base if base and other else None for other in others]
 
-    def row(one: Told) -> list[str]:
+    def row(one: Figures) -> list[str]:
         return [_cell(joules(one, "on-demand"), 0), *(_cell(ratio, 3) for ratio in ratios(one))]
 
-    def last(group: list[Told]) -> list[str]:
+    def last(group: list[Figures]) -> list[str]:
         return ["", *(_mean(column, 3) for column in zip(*map(ratios, group), strict=True))]
 
     watts = [(_POWER[key], f"{results['power'][key]:g}", source) for key, source in SOURCES.items()]
@@ -181,7 +181,7 @@ def energy(results: Told) -> list[str]:
     return [*model, "", *_per_card(results, ["on-demand, J", *names[1:]], row, last)]
 
 
-def batches(results: Told) -> list[str]:
+def batches(results: Figures) -> list[str]:
     """The largest, for each host."""
     found = results["batches"]
     hosts = list(dict.fromkeys(one["host_bytes"] for one in found))
@@ -204,12 +204,12 @@ def batches(results: Told) -> list[str]:
     ]
 
 
-def ablation(results: Told) -> list[str]:
+def ablation(results: Figures) -> list[str]:
     """Speed-up over on-demand paging with one mechanism more from column to column."""
     found = results["ablation"]
     names = [name for name in found[0]["policies"] if name not in ("on-demand", "unlimited")]
 
-    def row(one: Told) -> list[str]:
+    def row(one: Figures) -> list[str]:
         return [
             *(_cell(_value(one, name, "speed_up_over_on_demand")) for name in names),
             _cell(_most(one)),
@@ -224,7 +224,7 @@ def ablation(results: Told) -> list[str]:
     return [*markdown(head, [*([label(one), *row(one)] for one in found), _bold(last)]), ""]
 
 
-def degrees(results: Told) -> list[str]:
+def degrees(results: Figures) -> list[str]:
     """Speed-up over on-demand paging, and energy over that with N = 8, by prefetch degree."""
     found = results["degrees"]
     known = [
@@ -247,22 +247,22 @@ def degrees(results: Told) -> list[str]:
     return lines
 
 
-def _speed_up_at(one: Told, system: str, degree: int) -> str:
+def _speed_up_at(one: Figures, system: str, degree: int) -> str:
     return _cell(_value(one, degree_name(system, degree), "speed_up_over_on_demand"))
 
 
-def _energy_at(one: Told, system: str, degree: int) -> str:
+def _energy_at(one: Figures, system: str, degree: int) -> str:
     base, there = joules(one, degree_name(system, 8)), joules(one, degree_name(system, degree))
     return _cell(there / base if base and there else None, 3)
 
 
-def published(results: Told) -> list[str]:
+def published(results: Figures) -> list[str]:
     """What is published beside what it is here."""
     return [*markdown(("what", "published", "here"), paper_published.rows(results), "---"), ""]
 
 
 # Title, what of the results it is made of, and how.
-SECTIONS: dict[str, tuple[str, tuple[str, ...], Callable[[Told], list[str]]]] = {
+SECTIONS: dict[str, tuple[str, tuple[str, ...], Callable[[Figures], list[str]]]] = {
     "published": ("Published, and here", ("simulations", "batches", "degrees"), published),
     "speed-ups": ("Speed-up over on-demand unified memory", ("simulations",), speed_ups),
     "batches": ("Largest batch", ("batches",), batches),

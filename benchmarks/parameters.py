@@ -166,7 +166,7 @@ def page(kept: Mapping[str, Any]) -> str:
         label: {name: times[name] for name in names if name in times}
         for label, names in SETS.items()
     }
-    said = " and ".join(
+    counts = " and ".join(
         f"{len(found)} of the {len(SETS[label])} {label}" for label, found in sets.items()
     )
     lines = [
@@ -178,7 +178,7 @@ def page(kept: Mapping[str, Any]) -> str:
         ),
         (
             f"a parameter divided and multiplied by {factor}, over that with all as they are. "
-            f"Geometric means over {said}"
+            f"Geometric means over {counts}"
         ),
         (
             f"points, on {kept['machine']}, default policy, gated, the expected driver; steady "

@@ -233,10 +233,10 @@ def main() -> int:
         return found
 
     for point, found in measure_points(given, kept, run_name, names, of_point):
-        told = ", ".join(
+        ratios = ", ".join(
             f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["policies"].items()
         )
-        print(f"{point}: bound {found['bound_ms']:.1f} ms; {told}", flush=True)
+        print(f"{point}: bound {found['bound_ms']:.1f} ms; {ratios}", flush=True)
     return 0
 
 

@@ -113,10 +113,10 @@ def main() -> int:
             before["lp_ms"] = max(before["lp_ms"], found["lp_ms"])
         kept["points"][point] = before or found
         save(given.json, kept)
-        told = ", ".join(
+        ratios = ", ".join(
             f"{name} {one['ms'] / found['bound_ms']:.3f}" for name, one in found["planners"].items()
         )
-        print(f"{point}: bound {found['bound_ms']:.1f} ms; {told}", flush=True)
+        print(f"{point}: bound {found['bound_ms']:.1f} ms; {ratios}", flush=True)
     return 0
 
 

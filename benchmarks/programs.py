@@ -45,11 +45,13 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Ran:
-    """One run. `stats`: what --stats wrote, if it did; `said`: the last lines on standard error."""
+    """One run. `stats`: what --stats wrote, if it did; `output`: the last lines on standard
+    error.
+    """
 
     status: int
     stats: dict[str, Any] | None
-    said: str
+    output: str
 
     def _counted(self, name: str) -> int:
         """Of the simulated GPUs of all processes."""
@@ -117,9 +119,9 @@ def run(case: Case, policy: str, seconds: float) -> Ran:
             *script,
         ]
         quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-        with tempfile.TemporaryFile("w+") as said:
+        with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(
-                command, stdout=said, stderr=said, cwd=folder, env=dict(os.environ) | quiet
+                command, stdout=output, stderr=output, cwd=folder, env=dict(os.environ) | quiet
             )
             try:
                 status = process.wait(timeout=seconds)
@@ -127,10 +129,10 @@ def run(case: Case, policy: str, seconds: float) -> Ran:
                 process.terminate()
                 process.wait()
                 status = 124
-            said.seek(0)
-            lines = said.read().splitlines()
-        told = json.loads(stats.read_text(encoding="utf-8")) if stats.exists() else None
-        return Ran(status, told, "\n".join(lines[-12:]))
+            output.seek(0)
+            lines = output.read().splitlines()
+        statistics = json.loads(stats.read_text(encoding="utf-8")) if stats.exists() else None
+        return Ran(status, statistics, "\n".join(lines[-12:]))
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Comparison:
         found = []
         for name, ran in (("on demand", self.on_demand), ("deepum", self.deepum)):
             if ran.status:
-                found.append(f"{name}: exit status {ran.status}\n{ran.said}")
+                found.append(f"{name}: exit status {ran.status}\n{ran.output}")
             if ran.destroyed:
                 found.append(f"{name}: {ran.destroyed} launches read what a discard destroyed")
         if not found and self.times_as_fast < WANTED:

@@ -148,12 +148,12 @@ def main() -> int:
         kept |= circumstances(generations=given.generations, seconds=given.seconds)
         kept["points"][point] = found
         save(given.json, kept)
-        told = ", ".join(
+        shares = ", ".join(
             f"{part} {found['unlimited_ms'] / one['swapadvisor']:.1%}"
             for part, one in found["parts"].items()
             if one["swapadvisor"]
         )
-        print(f"{point}: {told}", flush=True)
+        print(f"{point}: {shares}", flush=True)
     return 0
 
 

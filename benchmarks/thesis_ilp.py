@@ -191,8 +191,8 @@ def main() -> int:
                 return 1
             kept["points"][f"batch {batch}, {memory}"] = found
             save(given.json, kept)
-            told = ", ".join(f"{label} {cell}" for label, cell in _ratios(found))
-            print(f"batch {batch}, {memory}: {told}", flush=True)
+            ratios = ", ".join(f"{label} {cell}" for label, cell in _ratios(found))
+            print(f"batch {batch}, {memory}: {ratios}", flush=True)
     return 0
 
 

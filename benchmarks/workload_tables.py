@@ -49,11 +49,11 @@ def line(found: Comparison, names: Iterable[str]) -> str:
     ]
     for name in names:
         _, over_on_demand, of_bound = found.ratios(name)
-        told = "".join(
+        ratios = "".join(
             f"{ratio:8.2f}" if ratio is not None else f"{'-':>8}"
             for ratio in (of_bound, found.of_kept_bound(name))
         )
-        fitting = f"{found.rows[name].ns / 1e6:10.1f}{over_on_demand:9.2f}{told}"
+        fitting = f"{found.rows[name].ns / 1e6:10.1f}{over_on_demand:9.2f}{ratios}"
         cells.append(fitting if _fits(found, name) else f"{'does not fit':>{_WIDTH}}")
     return "".join(cells)
 
@@ -76,8 +76,8 @@ def markdown(every: list[Comparison], names: list[str]) -> list[str]:
                 for ratio in (found.ratios(name)[2], found.of_kept_bound(name))
                 if ratio is not None
             ]
-            told = _ms(found.rows[name].ns, 0) + (f" ({', '.join(both)})" if both else "")
-            cells.append(told if _fits(found, name) else "does not fit")
+            cell = _ms(found.rows[name].ns, 0) + (f" ({', '.join(both)})" if both else "")
+            cells.append(cell if _fits(found, name) else "does not fit")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -94,15 +94,17 @@ def summary(every: list[Comparison], names: list[str]) -> list[str]:
         ]
         mean = means(pressed, name)
         if mean is not None:
-            told = (
+            figures = (
                 f"{mean.of_bound:.3f} of the bound, {mean.of_kept_bound:.3f} of the bound (UM), "
                 f"{mean.over_on_demand:.2f} over on-demand"
             )
-            lines.append(f"{name}: {told} (geometric means of {mean.count})")
+            lines.append(f"{name}: {figures} (geometric means of {mean.count})")
         whole = means([found for found in fitting if found.bound_ns is not None], name)
         if mean is not None and whole is not None and whole.count > mean.count:
-            told = f"{whole.of_bound:.3f} of the bound, {whole.of_kept_bound:.3f} of the bound (UM)"
-            lines.append(f"  with those that fit the card: {told} (of {whole.count})")
+            figures = (
+                f"{whole.of_bound:.3f} of the bound, {whole.of_kept_bound:.3f} of the bound (UM)"
+            )
+            lines.append(f"  with those that fit the card: {figures} (of {whole.count})")
         where = [
             (f"{_short(found)} on {found.machine}", found.ratios(name)[1]) for found in fitting
         ]
@@ -146,12 +148,12 @@ def band_table(by_driver: Mapping[str, Sequence[Comparison]], name: str) -> list
     ]
     for each in pressed:
         on = f" on {each[0].machine}" if len(machines) > 1 else ""
-        told = [f"{one.rows[name].ns / 1e6:.0f} ({_of_bound(one, name):.2f})" for one in each]
+        cells = [f"{one.rows[name].ns / 1e6:.0f} ({_of_bound(one, name):.2f})" for one in each]
         lines.append(
             _cells(
                 f"`{_short(each[0])}`{on}",
                 _ms(each[0].bound_ns, 0),
-                told,
+                cells,
                 [one.ratios(name)[1] for one in each],
             )
         )
@@ -166,7 +168,7 @@ def band_table(by_driver: Mapping[str, Sequence[Comparison]], name: str) -> list
     }
     for title, counted in means_of.items():
         if counted:
-            told = [
+            cells = [
                 f"{geometric_mean(_of_bound(one, name) for one in column):.3f}"
                 for column in zip(*counted, strict=True)
             ]
@@ -174,12 +176,12 @@ def band_table(by_driver: Mapping[str, Sequence[Comparison]], name: str) -> list
                 geometric_mean(one.ratios(name)[1] for one in column)
                 for column in zip(*counted, strict=True)
             ]
-            lines.append(_cells(f"{title}, {len(counted)}", "", told, gains))
+            lines.append(_cells(f"{title}, {len(counted)}", "", cells, gains))
     return lines
 
 
-def _cells(title: str, bound: str, told: Sequence[str], gains: Sequence[float]) -> str:
-    return f"| {' | '.join([title, bound, *told])} | {min(gains):.2f} to {max(gains):.2f} |"
+def _cells(title: str, bound: str, cells: Sequence[str], gains: Sequence[float]) -> str:
+    return f"| {' | '.join([title, bound, *cells])} | {min(gains):.2f} to {max(gains):.2f} |"
 
 
 def _of_bound(found: Comparison, name: str) -> float:

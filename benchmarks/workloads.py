@@ -236,12 +236,12 @@ def main() -> None:
     if arguments.markdown:
         print("\n".join(tables.markdown(every, names)))
     if arguments.json:
-        told = {"version": 1, "simulations": [one.as_json() for one in every]}
-        arguments.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    asked = len(machines) * sum(map(len, sets.values())) * (len(BAND) if arguments.band else 1)
-    if len(every) < asked:
+        document = {"version": 1, "simulations": [one.as_json() for one in every]}
+        arguments.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    expected = len(machines) * sum(map(len, sets.values())) * (len(BAND) if arguments.band else 1)
+    if len(every) < expected:
         sys.exit(
-            f"deepum: error: {asked - len(every)} of {asked} simulations failed; see their "
+            f"deepum: error: {expected - len(every)} of {expected} simulations failed; see their "
             f"lines above"
         )
 

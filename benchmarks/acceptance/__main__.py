@@ -97,13 +97,13 @@ class Acceptance:
 
     def prepare(self) -> dict[str, Any]:
         """Builds, and finds out what there is. What the build told."""
-        told: dict[str, Any] = {"built": False, "found": build.usable()}
-        if self.given.build == "always" or (self.given.build == "auto" and not told["found"]):
+        outcome: dict[str, Any] = {"built": False, "found": build.usable()}
+        if self.given.build == "always" or (self.given.build == "auto" and not outcome["found"]):
             say("building")
-            told = build.build(ROOT / "build" / "acceptance", min(_BUILD_S, self.left))
+            outcome = build.build(ROOT / "build" / "acceptance", min(_BUILD_S, self.left))
         usable = build.usable()
         if self.place.simulated and not usable:
-            stop(f"simulated GPU: is not built: {told.get('error', 'run scripts/build')}")
+            stop(f"simulated GPU: is not built: {outcome.get('error', 'run scripts/build')}")
         include = build.cuda_include()
         loops = build.compile_loops(self.folder)
         has_torch = importlib.util.find_spec("torch") is not None
@@ -114,7 +114,7 @@ class Acceptance:
             deepum=usable,
             torch=has_torch,
         )
-        return told
+        return outcome
 
     def facts(self) -> tuple[str, int, int, str]:
         """The card's name, free bytes, the driver's CUDA version, nvcc's name of its kind. Ends the
@@ -175,12 +175,12 @@ class Acceptance:
         say(f"{name}; results go to {self.results.path}")
         self.place.write(self.folder / "place.json")
         failed = [name for name, *_ in self.chosen() if not self.section(name)]
-        if "questions" in self.results.told["sections"]:
-            self.results.keep("preset", preset(self.results.told["sections"]["questions"]))
+        if "questions" in self.results.content["sections"]:
+            self.results.keep("preset", preset(self.results.content["sections"]["questions"]))
         self.predict()
         if failed:
             say(f"nothing came of: {', '.join(failed)}")
-        print("\n".join(lines(self.results.told)))
+        print("\n".join(lines(self.results.content)))
         return 1 if failed or "error" in built else 0
 
     def predict(self) -> None:
@@ -188,7 +188,7 @@ class Acceptance:
         else the command can be given later.
         """
         assert self.results is not None
-        sections = self.results.told["sections"]
+        sections = self.results.content["sections"]
         if not sections.get("budgets", {}).get("traces"):
             return
         if left := traces.pack(self.folder, self.results.path):
@@ -200,12 +200,12 @@ class Acceptance:
         command = [sys.executable, "-P", "-m", "acceptance.predict", str(self.results.path)]
         ran = processes.run(command, self.place.environment(), min(_PREDICTING_S, self.left))
         self.results.read_again()
-        told = (
+        outcome = (
             "done"
             if ran.code in (0, 1)
             else f"{ran.trouble}; see python -m acceptance.predict {self.results.path}"
         )
-        say(f"prediction: {told}, {ran.seconds:.0f} s")
+        say(f"prediction: {outcome}, {ran.seconds:.0f} s")
 
     def chosen(self) -> list[tuple[str, float, tuple[str, ...]]]:
         """The sections asked for."""
@@ -245,14 +245,14 @@ class Acceptance:
             str(seconds - _ENDING_S),
         ]
         ran = processes.run(command, self.place.environment(), seconds)
-        told = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+        content = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
         if ran.trouble is not None:
-            told["error"] = ran.trouble
+            content["error"] = ran.trouble
         self.results.keep(
-            name, told | {"seconds": round(ran.seconds, 1)} if name != "questions" else told
+            name, content | {"seconds": round(ran.seconds, 1)} if name != "questions" else content
         )
-        say(f"{name}: {told.get('error', 'done')}, {ran.seconds:.0f} s")
-        return "error" not in told
+        say(f"{name}: {content.get('error', 'done')}, {ran.seconds:.0f} s")
+        return "error" not in content
 
 
 def _version(package: str) -> str | None:

@@ -38,10 +38,10 @@ def main() -> None:
     name, ordinal, kind, length = sys.argv[1:5]
     module = importlib.import_module(f"acceptance.questions.{name}")
     try:
-        told = module.answer(Bench(Cuda(int(ordinal)), kind == "simulated", length == "short"))
+        answer = module.answer(Bench(Cuda(int(ordinal)), kind == "simulated", length == "short"))
     except (CudaError, UnsafeError) as error:
-        told = {"error": f"{type(error).__name__}: {error}"}
-    print(json.dumps(told), flush=True)
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    print(json.dumps(answer), flush=True)
     os._exit(0)  # CUPTI may still call back, into an interpreter that is being taken down
 
 

@@ -34,10 +34,10 @@ def cuda_include() -> Path | None:
         for place in (found.submodule_search_locations or () if found else ())
     ]
     if os.access(nvcc, os.X_OK):  # it may be a script that calls the real one
-        told = processes.run([nvcc, "--dryrun", "-E", "-x", "cu", os.devnull], os.environ, 20)
+        result = processes.run([nvcc, "--dryrun", "-E", "-x", "cu", os.devnull], os.environ, 20)
         places += [
             Path(line.split("=", 1)[1].strip(), "include")
-            for line in told.err.splitlines()
+            for line in result.err.splitlines()
             if line.startswith("#$ TOP=")
         ]
     return next((place.resolve() for place in places if (place / "cuda.h").is_file()), None)
@@ -110,8 +110,10 @@ def build(folder: Path, seconds: float) -> dict[str, Any]:
         ran = processes.run(step, os.environ, seconds - spent)
         spent += ran.seconds
         if ran.trouble is not None:
-            said = [line for line in (ran.err + ran.out).splitlines() if "error" in line.lower()]
-            return {"built": False, "error": f"{step[0]} {ran.trouble}", "said": said[:10]}
+            messages = [
+                line for line in (ran.err + ran.out).splitlines() if "error" in line.lower()
+            ]
+            return {"built": False, "error": f"{step[0]} {ran.trouble}", "said": messages[:10]}
     return {"built": True, "seconds": round(spent, 1)}
 
 

@@ -76,11 +76,11 @@ class _Allocation:
         return next(inside[begin] for begin in reversed(self.ends) if begin in inside)
 
 
-def work_of(told: Iterable[Event]) -> bytes:
+def work_of(events: Iterable[Event]) -> bytes:
     """Work for the launches, memsets and copies among the events."""
     allocations: dict[int, _Allocation] = {}
     made = []
-    for event in told:
+    for event in events:
         if isinstance(event, Allocate):
             known = allocations.get(event.slot)
             if known is None or known.bytes != event.bytes:  # else announced once more
@@ -100,12 +100,12 @@ def work_of(told: Iterable[Event]) -> bytes:
 def _work(event: Execute, allocations: dict[int, _Allocation]) -> work.Work:
     ranges = [
         (blocks, flags | int(lib.DEEPUM_WORK_ESTIMATED))
-        for told, flags in (
+        for group, flags in (
             (event.written, work.WRITE),
             (event.read, work.READ),
             (event.unknown, work.READ | work.WRITE),
         )
-        for blocks in told
+        for blocks in group
         if blocks.slot in allocations
     ]
     if event.flags & _SPARSE:

@@ -26,12 +26,12 @@ from deepum.machines import Named, named, of_figures
 WITHIN = 0.15  # of what was measured: the aim
 
 
-def predict(results: Path, told: dict[str, Any], on: Named) -> Iterator[dict[str, Any]]:
+def predict(results: Path, document: dict[str, Any], on: Named) -> Iterator[dict[str, Any]]:
     """What is known after each model: `models`, their plain steps and how the kernels' times were
     made; `rows`; `speed_ups` of deepum over the emulated on-demand; `largest` and `mean` difference
     from what was measured, as shares, over `count` rows; `left_out`, and why.
     """
-    budgets = told["sections"].get("budgets", {})
+    budgets = document["sections"].get("budgets", {})
     found: dict[str, Any] = {"models": {}, "rows": [], "left_out": {}, "within": WITHIN}
     rows = [row for row in budgets.get("rows", []) if "error" not in row]
     for model, kept in budgets.get("traces", {}).items():
@@ -102,20 +102,20 @@ def _differences(off: list[float]) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     """Raises UsageError."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(
             f"{path}: {error.strerror}; name a file that scripts/gpu_acceptance wrote"
         ) from None
     except ValueError:
-        told = None
+        document = None
     if (
-        not isinstance(told, dict)
-        or told.get("version") != 1
-        or not isinstance(told.get("sections"), dict)
+        not isinstance(document, dict)
+        or document.get("version") != 1
+        or not isinstance(document.get("sections"), dict)
     ):
         raise UsageError(f"{path}: holds no results; name a file that scripts/gpu_acceptance wrote")
-    return told
+    return document
 
 
 def _write(path: Path, text: str) -> None:
@@ -155,11 +155,11 @@ def main() -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
-    told = _read(given.results)
+    document = _read(given.results)
     content: dict[str, Any] | None = None
     if given.machine is None or given.save_machine is not None:
         try:
-            content = machine(told)
+            content = machine(document)
         except (ValueError, KeyError) as error:
             raise UsageError(f"{given.results}: {error}") from None
     if given.save_machine is not None:
@@ -173,10 +173,10 @@ def _run(given: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(f"machine '{given.machine}': {error}; see `deepum machines`") from None
     found: dict[str, Any] = {"count": 0}
-    for found in predict(given.results, told, on):
+    for found in predict(given.results, document, on):
         if given.machine is None:
-            told["sections"]["prediction"] = {"machine": content, **found}
-            _write(given.results, json.dumps(told, indent=1) + "\n")
+            document["sections"]["prediction"] = {"machine": content, **found}
+            _write(given.results, json.dumps(document, indent=1) + "\n")
     if not found["count"]:
         print("\n".join(lines(found)))
         raise DeepumError(

@@ -44,7 +44,7 @@ def preset(questions: dict[str, Any]) -> dict[str, float | int | None]:
     }
 
 
-def machine(told: dict[str, Any]) -> dict[str, Any]:
+def machine(document: dict[str, Any]) -> dict[str, Any]:
     """A machine's file (docs/simulate.md, Machines) of a whole file of results. What was not
     measured is as with the preset of that card, else as with the one whose link is most like its
     own. Raises ValueError where the link was not measured.
@@ -52,8 +52,8 @@ def machine(told: dict[str, Any]) -> dict[str, Any]:
     # The native core, which may have to be built first.
     from deepum.machines import Machine, machines
 
-    measured = dict(told["sections"].get("preset", {}))
-    if told["simulated"]:
+    measured = dict(document["sections"].get("preset", {}))
+    if document["simulated"]:
         # What a call takes is this host's own time there, while the model has its virtual one.
         measured["launch_ns"] = None
     h2d = measured.get("h2d_gbps")
@@ -63,7 +63,7 @@ def machine(told: dict[str, Any]) -> dict[str, Any]:
         )
     # Those of another's simulator are no cards.
     cards = [known for known in machines() if known.gpu_name.endswith(_SIMULATED)]
-    card = told["gpu"].removesuffix(_SIMULATED)
+    card = document["gpu"].removesuffix(_SIMULATED)
     like = min(
         cards,
         key=lambda known: (
@@ -78,7 +78,7 @@ def machine(told: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         "like": like.name,
-        "description": f"as measured, {told['gpu']}, {told['date']}",
-        "memory_bytes": told["free_bytes"],
+        "description": f"as measured, {document['gpu']}, {document['date']}",
+        "memory_bytes": document["free_bytes"],
         **figures,
     }

@@ -11,12 +11,13 @@ SIMULATED = (
 )
 
 
-def lines(told: dict[str, Any]) -> Iterator[str]:
+def lines(document: dict[str, Any]) -> Iterator[str]:
     """Of a whole file's content, finished or not."""
-    if told["simulated"]:
+    if document["simulated"]:
         yield SIMULATED
-    yield f"{told['device']}: {told['gpu']}, driver {told['driver']}, {told['date']}"
-    sections = told["sections"]
+    card = f"{document['device']}: {document['gpu']}"
+    yield f"{card}, driver {document['driver']}, {document['date']}"
+    sections = document["sections"]
     for name, section in sections.items():
         for thing in ("error", "cut"):
             if section.get(thing):
@@ -55,9 +56,9 @@ def _value(value: Any) -> str:
 def _questions(questions: dict[str, Any]) -> Iterator[str]:
     if questions:
         yield ""
-    for name, told in questions.items():
-        yield f"{name} ({told.get('seconds', '?')} s)"
-        for key, value in told.items():
+    for name, findings in questions.items():
+        yield f"{name} ({findings.get('seconds', '?')} s)"
+        for key, value in findings.items():
             if key != "seconds":
                 yield f"    {key:<40} {_value(value)}"
 
@@ -109,32 +110,32 @@ def _budgets(budgets: dict[str, Any]) -> Iterator[str]:
         yield f"left out for want of time: {', '.join(left)}"
 
 
-def prediction(told: dict[str, Any]) -> Iterator[str]:
+def prediction(figures: dict[str, Any]) -> Iterator[str]:
     """Of acceptance.predict. The plain step is what the kernels' times were made from: it says
     nothing.
     """
-    rows = told.get("rows", [])
+    rows = figures.get("rows", [])
     if rows:
         yield f"{'predicted':<10}{'':<30}{'share':>6}{'measured':>11}{'predicted':>11}{'ratio':>8}"
-    for model, known in told.get("models", {}).items():
+    for model, known in figures.get("models", {}).items():
         yield f"{model:<10}{'plain':<30}{'-':>6}{known['plain_ms']:>8.2f} ms{'given':>11}"
         for row in (row for row in rows if row["model"] == model):
-            off = "  beyond" if abs(row["ratio"] - 1) > told["within"] else ""
+            off = "  beyond" if abs(row["ratio"] - 1) > figures["within"] else ""
             times = f"{row['measured_ms']:>8.2f} ms{row['predicted_ms']:>8.2f} ms"
             yield f"{model:<10}{row['what']:<30}{row['share']:>4} %{times}{row['ratio']:>8.3f}{off}"
-        for row in (row for row in told.get("speed_ups", []) if row["model"] == model):
+        for row in (row for row in figures.get("speed_ups", []) if row["model"] == model):
             times = f"{row['measured']:>9.2f} x{row['predicted']:>9.2f} x"
             yield (
                 f"{model:<10}{'on-demand over deepum':<30}{row['share']:>4} "
                 f"%{times}{row['predicted'] / row['measured']:>8.3f}"
             )
-    if told.get("count"):
+    if figures.get("count"):
         differences = (
-            f"largest difference {told['largest']:.1%}, mean {told['mean']:.1%}, of "
-            f"{told['count']} step times"
+            f"largest difference {figures['largest']:.1%}, mean {figures['mean']:.1%}, of "
+            f"{figures['count']} step times"
         )
-        yield f"{differences}; the aim is {told['within']:.0%}"
-    for model, why in told.get("left_out", {}).items():
+        yield f"{differences}; the aim is {figures['within']:.0%}"
+    for model, why in figures.get("left_out", {}).items():
         yield f"not predicted: {model}: {why}"
 
 

@@ -33,18 +33,18 @@ class Results:
         folder_for(simulated, folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{'simulated-' if simulated else ''}acceptance-{name}.json"
-        self.told: dict[str, Any] = {"version": 1, **head, "sections": {}}
+        self.content: dict[str, Any] = {"version": 1, **head, "sections": {}}
 
-    def keep(self, section: str, told: dict[str, Any]) -> None:
+    def keep(self, section: str, content: dict[str, Any]) -> None:
         """What a section told, so far."""
-        self.told["sections"][section] = told
+        self.content["sections"][section] = content
         self._write()
 
     def read_again(self) -> None:
         """What another process wrote into it."""
-        self.told = json.loads(self.path.read_text(encoding="utf-8"))
+        self.content = json.loads(self.path.read_text(encoding="utf-8"))
 
     def _write(self) -> None:
         unfinished = self.path.with_suffix(f".{os.getpid()}.part")
-        unfinished.write_text(json.dumps(self.told, indent=1) + "\n", encoding="utf-8")
+        unfinished.write_text(json.dumps(self.content, indent=1) + "\n", encoding="utf-8")
         unfinished.replace(self.path)

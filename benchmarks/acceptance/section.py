@@ -23,9 +23,9 @@ def main() -> None:
         float(sys.argv[4]),
     )
 
-    def keep(told: dict[str, Any]) -> None:
+    def keep(content: dict[str, Any]) -> None:
         unfinished = out.with_suffix(".part")
-        unfinished.write_text(json.dumps(told), encoding="utf-8")
+        unfinished.write_text(json.dumps(content), encoding="utf-8")
         unfinished.replace(out)
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with what was started

@@ -76,7 +76,7 @@ def train(name: str, variant: str, steps: int, short: bool) -> dict[str, object]
         milliseconds.append(round(before.elapsed_time(end), 4))
         before = end
         losses.append(float(loss.item()).hex())
-    told = {
+    record = {
         "variant": variant,
         "steps_ms": milliseconds,
         "losses": losses,
@@ -87,7 +87,7 @@ def train(name: str, variant: str, steps: int, short: bool) -> dict[str, object]
     del job, loss, inputs, labels
     gc.collect()
     torch.cuda.empty_cache()
-    return told
+    return record
 
 
 def main() -> None:
@@ -106,12 +106,12 @@ def main() -> None:
     torch.zeros(1, device="cuda")  # the allocator is there from here on, and what it counts
     for variant in given.variant or ["plain"]:
         try:
-            told = train(given.model, variant, given.steps, given.short)
+            record = train(given.model, variant, given.steps, given.short)
         except RuntimeError as error:  # out of memory, for one
-            told = {"variant": variant, "error": " ".join(str(error).split())[:300]}
+            record = {"variant": variant, "error": " ".join(str(error).split())[:300]}
             gc.collect()
             torch.cuda.empty_cache()
-        print(json.dumps(told), flush=True)
+        print(json.dumps(record), flush=True)
 
 
 if __name__ == "__main__":

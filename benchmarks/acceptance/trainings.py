@@ -96,8 +96,10 @@ def train(
     rows = []
     for line in ran.out.splitlines():
         with contextlib.suppress(ValueError):
-            told = json.loads(line)
-            rows.append(told | ({} if "error" in told else {"step_ms": mean(told["steps_ms"])}))
+            record = json.loads(line)
+            rows.append(
+                record | ({} if "error" in record else {"step_ms": mean(record["steps_ms"])})
+            )
     if not rows or ran.trouble is not None:
         rows.append(
             {
@@ -109,9 +111,9 @@ def train(
         read = json.loads(stats.read_text(encoding="utf-8"))
         # What the core asked for: simulated drivers count what was moved of it instead.
         cores = [(process["session"] or {}).get("core") or {} for process in read["processes"]]
-        asked = sum(core.get("bytes_evicted", 0) for core in cores)
+        evicted_bytes = sum(core.get("bytes_evicted", 0) for core in cores)
         rows[0]["statistics"] = {name: read[name] for name in _STATISTICS} | {
-            "bytes_evicted_asked": asked
+            "bytes_evicted_asked": evicted_bytes
         }
     with contextlib.suppress(OSError, ValueError, KeyError):
         rows[0]["settings"] = EventLog.read(place.log).settings["settings"]

@@ -47,13 +47,13 @@ def test_each_call_is_timed_beside_each_situation_and_moves_both_ways(
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, ""), "another thread's troubles show there as well"
-    told = json.loads(ran.stdout)
-    assert set(told) == {"held_us", "moves", *SITUATIONS}
-    assert told["held_us"] == 40_000
+    findings = json.loads(ran.stdout)
+    assert set(findings) == {"held_us", "moves", *SITUATIONS}
+    assert findings["held_us"] == 40_000
     for situation in SITUATIONS:
-        assert set(told[situation]) == {"prefetch_us", "write_value_us", "event_us", "query_us"}
-        assert all(took > 0 for took in told[situation].values()), situation
-    moves = told["moves"]
+        assert set(findings[situation]) == {"prefetch_us", "write_value_us", "event_us", "query_us"}
+        assert all(took > 0 for took in findings[situation].values()), situation
+    moves = findings["moves"]
     assert set(moves) == {"calls", "out", "in", "both"}
     for way in ("out", "in", "both"):
         assert moves[way]["longest_us"] > 0 and isinstance(moves[way]["done_before"], bool)

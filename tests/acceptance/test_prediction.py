@@ -113,14 +113,14 @@ def test_a_log_of_other_steps_than_were_measured_is_refused() -> None:
 
 
 def test_what_was_measured_becomes_a_machine() -> None:
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "simulated": False,
         "gpu": "NVIDIA H200",
         "date": "today",
         "free_bytes": 1 << 36,
         "sections": {"preset": MEASURED},
     }
-    made = machine(told)
+    made = machine(document)
     assert (made["like"], made["h2d_gbps"], made["memory_bytes"], made["launch_ns"]) == (
         "h200",
         20.0,
@@ -128,11 +128,11 @@ def test_what_was_measured_becomes_a_machine() -> None:
         2500,
     )
     assert "launch_queue" not in made  # was not answered
-    unknown = machine(told | {"gpu": "NVIDIA B999"})
+    unknown = machine(document | {"gpu": "NVIDIA B999"})
     assert unknown["like"] == "rtx4090"  # whose link is nearest
-    assert "launch_ns" not in machine(told | {"simulated": True})  # this host's own time
+    assert "launch_ns" not in machine(document | {"simulated": True})  # this host's own time
     with pytest.raises(ValueError, match="the link was not measured"):
-        machine(told | {"sections": {"preset": {"h2d_gbps": None}}})
+        machine(document | {"sections": {"preset": {"h2d_gbps": None}}})
 
 
 def test_predictions_are_printed_and_kept(predict: Predict, tmp_path: Path) -> None:
@@ -187,11 +187,11 @@ def test_the_plain_step_is_no_prediction(predict: Predict, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "code", "text"),
     [
-        (lambda told: told["sections"].pop("preset"), 2, "the link was not measured"),
-        (lambda told: told.pop("version"), 2, "holds no results"),
-        (lambda told: told["sections"].pop("budgets"), 1, "nothing to predict"),
+        (lambda document: document["sections"].pop("preset"), 2, "the link was not measured"),
+        (lambda document: document.pop("version"), 2, "holds no results"),
+        (lambda document: document["sections"].pop("budgets"), 1, "nothing to predict"),
         (
-            lambda told: told["sections"]["preset"].update(launch_queue=-1),
+            lambda document: document["sections"]["preset"].update(launch_queue=-1),
             2,
             "launch_queue: '-1' is no whole number",
         ),
@@ -205,9 +205,9 @@ def test_results_that_cannot_be_used_are_one_line(
     text: str,
 ) -> None:
     path = results(tmp_path)
-    told = json.loads(path.read_text())
-    change(told)
-    path.write_text(json.dumps(told))
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
     ran = predict(path)
     assert ran.returncode == code
     assert ran.stderr.startswith("deepum: error: ") and ran.stderr.count("\n") == 1

@@ -78,7 +78,7 @@ def results(folder: Path, model: str = "gpt2") -> Path:
                     "statistics": {"bytes_evicted_asked": found.bytes_evicted},
                 }
             )
-    told = {
+    document = {
         "version": 1,
         "simulated": False,
         "gpu": "NVIDIA A100-PCIE-40GB",
@@ -90,6 +90,6 @@ def results(folder: Path, model: str = "gpt2") -> Path:
         },
     }
     path = folder / "acceptance.json"
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(document))
     assert traces.pack(Path(place.folder), path) == []
     return path

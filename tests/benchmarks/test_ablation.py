@@ -31,9 +31,9 @@ MECHANISMS = [
 
 
 def only_case(path: Path) -> dict[str, Any]:
-    told = json.loads(path.read_text())
-    assert told["version"] == 3
-    (record,) = told["cases"].values()
+    document = json.loads(path.read_text())
+    assert document["version"] == 3
+    (record,) = document["cases"].values()
     return dict(record)
 
 
@@ -149,8 +149,10 @@ def test_a_run_that_fails_costs_its_row_and_is_tried_again(
         str(ended.value).startswith("deepum: error: 1 runs failed")
         and ablation.made.rows == MECHANISMS
     )
-    told = "the script ended with 1 | RuntimeError: CUDA error"
-    assert told in only_case(results)["failed"]["+ prefetch"] and told in capsys.readouterr().out
+    message = "the script ended with 1 | RuntimeError: CUDA error"
+    assert (
+        message in only_case(results)["failed"]["+ prefetch"] and message in capsys.readouterr().out
+    )
     ablation.made.fails = {}
     ablation.made.runs.clear()
     call("mechanisms", "--json", results)

@@ -49,11 +49,11 @@ def test_the_table_in_the_readme_is_what_the_demo_would_print(benchmarks: Path) 
         for number in _NUMBER.findall(next(line for line in printed if "footprint" in line))[:2]
     )
     runs[0].peak_allocated_bytes = int(footprint)
-    told = next(line for line in printed if line.startswith("lower bound"))
+    bound = next(line for line in printed if line.startswith("lower bound"))
     limits = dict(
         zip(
             ("bound_ms", "compute_ms", "transfer_ms"),
-            map(float, _NUMBER.findall(told)),
+            map(float, _NUMBER.findall(bound)),
             strict=False,
         )
     )

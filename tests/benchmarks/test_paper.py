@@ -61,11 +61,11 @@ def policy(step_ms: float, base_ms: float, faults: float = 0, moved: float = 0) 
 
 def simulation(workload: str, on_demand: float, **steps: float | None) -> dict[str, Any]:
     """The same of one workload; None: does not fit."""
-    told = {
+    policies = {
         name.replace("_", "-"): policy(ms, on_demand) if ms else {"does_not_fit": "out of memory"}
         for name, ms in steps.items()
     }
-    told |= {
+    policies |= {
         "on-demand": policy(on_demand, on_demand, 5000, 1e9),
         "unlimited": policy(20.0, on_demand),
     }
@@ -76,7 +76,7 @@ def simulation(workload: str, on_demand: float, **steps: float | None) -> dict[s
         "allocated_bytes": 48 << 30,
         "bound_ms": 25.0,
     }
-    return head | {"policies": told}
+    return head | {"policies": policies}
 
 
 @pytest.mark.usefixtures("benchmarks")
@@ -173,9 +173,9 @@ def test_what_does_not_fit_is_left_out_and_means_say_of_how_many_they_are() -> N
 def test_means_are_told_without_dlrm_as_well() -> None:
     from paper_tables import speed_ups
 
-    told = results()
-    told["simulations"].append(simulation("dlrm:batch=8", 64000.0, lms=40.0, deepum=20.0))
-    *_, every, without, _ = speed_ups(told)
+    figures = results()
+    figures["simulations"].append(simulation("dlrm:batch=8", 64000.0, lms=40.0, deepum=20.0))
+    *_, every, without, _ = speed_ups(figures)
     assert every == "| **geometric mean** |  |  | **56.57 (2)** | **58.94** | **54.72** |"
     assert without == "| **without `dlrm`** |  |  | **2.00 (1)** | **8.00** | **8.00** |"
 
@@ -201,17 +201,17 @@ def test_what_is_published_stands_beside_what_is_here() -> None:
         "host_bytes": 128,
         "batch": 3,
     }
-    told = {
+    values = {
         what: here
         for what, _, here in rows({"simulations": several, "batches": [batch], "degrees": [swept]})
     }
-    assert told["DeepUM over naive UM, ResNets"] == "4.00 (4.00 to 4.00)"
-    assert told["DeepUM over naive UM, DLRM"] == "1.00 (1.00 to 1.00)"
-    assert told["idealised look-ahead over base UVM, geometric mean"] == "2.00 (1.00 to 4.00)"
-    assert told["memory of the largest batch under DeepUM"] == "75.0% to 75.0% of it"
-    assert told["page faults under DeepUM"] == "0.25% of on-demand paging's are left"
-    assert told["memory of the correlation tables"] == "3.0 to 3.0 MiB"
-    assert told["best N by time"] == told["best N by energy"] == "32 on `gpt2-l`"
+    assert values["DeepUM over naive UM, ResNets"] == "4.00 (4.00 to 4.00)"
+    assert values["DeepUM over naive UM, DLRM"] == "1.00 (1.00 to 1.00)"
+    assert values["idealised look-ahead over base UVM, geometric mean"] == "2.00 (1.00 to 4.00)"
+    assert values["memory of the largest batch under DeepUM"] == "75.0% to 75.0% of it"
+    assert values["page faults under DeepUM"] == "0.25% of on-demand paging's are left"
+    assert values["memory of the correlation tables"] == "3.0 to 3.0 MiB"
+    assert values["best N by time"] == values["best N by energy"] == "32 on `gpt2-l`"
     swept["policies"]["paper, N = 64"] = policy(27.0, 100.0)
     (best,) = (
         here
@@ -238,9 +238,9 @@ def test_degrees_are_told_against_on_demand_and_against_eight() -> None:
 def test_the_file_is_json_with_a_line_a_simulation() -> None:
     from paper import written
 
-    told = results() | {"version": 1, "batches": [{"batch": 3}]}
-    assert json.loads(written(told)) == told
-    assert len([line for line in written(told).splitlines() if line.startswith("  {")]) == 3
+    document = results() | {"version": 1, "batches": [{"batch": 3}]}
+    assert json.loads(written(document)) == document
+    assert len([line for line in written(document).splitlines() if line.startswith("  {")]) == 3
 
 
 def test_what_cannot_be_used_is_one_line(call: Call, tmp_path: Path) -> None:
@@ -272,8 +272,8 @@ def test_a_tiny_run_makes_every_table_and_the_page(
 ) -> None:
     (tmp_path / "page.md").write_text(MARKS)
     call("--tiny", "--jobs", "1", "--json", tmp_path / "out.json", "--page", tmp_path / "page.md")
-    told = json.loads((tmp_path / "out.json").read_text())
-    for one in told["simulations"]:
+    document = json.loads((tmp_path / "out.json").read_text())
+    for one in document["simulations"]:
         steps = {name: row["step_ms"] for name, row in one["policies"].items() if "step_ms" in row}
         assert steps["on-demand"] > steps["deepum"] >= one["bound_ms"] > 0
         assert (
@@ -282,17 +282,17 @@ def test_a_tiny_run_makes_every_table_and_the_page(
         )
     batches = {
         (one["workload"], one["host_bytes"] >> 30, one["policy"]): one["batch"]
-        for one in told["batches"]
+        for one in document["batches"]
     }
     assert all(
         0 < batches[name, 1, policy] < batches[name, 2, policy] for name, _, policy in batches
     )
-    assert all(one["exact"] for one in told["batches"])
-    assert all(one["bytes"] <= one["host_bytes"] for one in told["batches"])
-    (ablation,), (degrees,) = told["ablation"], told["degrees"]
+    assert all(one["exact"] for one in document["batches"])
+    assert all(one["bytes"] <= one["host_bytes"] for one in document["batches"])
+    (ablation,), (degrees,) = document["ablation"], document["degrees"]
     assert (
         ablation["policies"]["+ invalidation"]["step_ms"]
-        == told["simulations"][1]["policies"]["deepum-paper"]["step_ms"]
+        == document["simulations"][1]["policies"]["deepum-paper"]["step_ms"]
     )
     assert {name.split(",")[0] for name in degrees["policies"]} == {
         "paper",
@@ -306,7 +306,7 @@ def test_a_tiny_run_makes_every_table_and_the_page(
     assert len(tables) > 30 and all(line in text for line in tables)
     # A part made anew leaves the others.
     call("--tiny", "--jobs", "1", "--only", "ablation", "--json", tmp_path / "out.json")
-    assert json.loads((tmp_path / "out.json").read_text()) == told
+    assert json.loads((tmp_path / "out.json").read_text()) == document
 
 
 @pytest.mark.usefixtures("benchmarks")
@@ -322,18 +322,18 @@ def test_the_file_has_every_point() -> None:
     from paper import questions
     from paper_cases import ablation, degrees, speed_ups
 
-    told = json.loads(FILE.read_text())
+    document = json.loads(FILE.read_text())
 
     def names(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
         return [(row["workload"].partition(":")[0], row["machine"]) for row in rows]
 
     for rows, points in (
-        (told["simulations"], speed_ups(False)),
-        (told["ablation"], ablation(False)),
-        (told["degrees"], degrees(False)[::2]),
+        (document["simulations"], speed_ups(False)),
+        (document["ablation"], ablation(False)),
+        (document["degrees"], degrees(False)[::2]),
     ):
         assert names(rows) == [
             (point.workload.partition(":")[0], point.machine) for point in points
         ]
-    asked = {(one.workload, one.host_bytes) for one in questions(False)}
-    assert {(one["workload"], one["host_bytes"]) for one in told["batches"]} == asked
+    expected = {(one.workload, one.host_bytes) for one in questions(False)}
+    assert {(one["workload"], one["host_bytes"]) for one in document["batches"]} == expected

@@ -13,14 +13,14 @@ def test_means_are_of_what_all_ways_can_run() -> None:
         found = {"memory_bytes": 1 << 30} | dict.fromkeys(WAYS, 20.0) | {"default": default}
         return {"unlimited_ms": 10.0, "parts": dict.fromkeys(FRACTIONS, found)}
 
-    told = table({"points": {"resnet152@m": point(40.0), "b@m": point(None)}}).splitlines()
+    lines = table({"points": {"resnet152@m": point(40.0), "b@m": point(None)}}).splitlines()
     count = len(FRACTIONS)
-    assert told[2] == "| `resnet152@m` | 1, 1.0 GiB | 25.0% | 50.0% | 50.0% | 50.0% |"
-    assert [line for line in told if line.count("[t]") and line.startswith("| `")] == [
+    assert lines[2] == "| `resnet152@m` | 1, 1.0 GiB | 25.0% | 50.0% | 50.0% | 50.0% |"
+    assert [line for line in lines if line.count("[t]") and line.startswith("| `")] == [
         "| `resnet152@m` | 1/2, 1.0 GiB [t] | 25.0% | 50.0% | 50.0% | 50.0% |"
     ]
-    assert told[2 + count].split(" | ")[2] == "-"
-    assert told[2 + 2 * count] == "| geometric mean, 1 | 1 | 25.0% | 50.0% | 50.0% | 50.0% |"
+    assert lines[2 + count].split(" | ")[2] == "-"
+    assert lines[2 + 2 * count] == "| geometric mean, 1 | 1 | 25.0% | 50.0% | 50.0% | 50.0% |"
 
 
 @pytest.mark.usefixtures("benchmarks")

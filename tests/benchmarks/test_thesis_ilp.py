@@ -19,10 +19,10 @@ def test_all_is_of_demand_paging() -> None:
         "forms": {"own sums": None},
     }
     fits = {key: value for key, value in one.items() if key not in ("planners", "forms")}
-    told = table({"points": {"a": one, "b": fits | {"batch": 512}}}).splitlines()
+    lines = table({"points": {"a": one, "b": fits | {"batch": 512}}}).splitlines()
     rows = {
         cells[1].strip(): [cell.strip() for cell in cells[2:4]]
-        for cells in (line.split("|") for line in told)
+        for cells in (line.split("|") for line in lines)
     }
     assert rows["published: heuristic"] == ["0.62", "0.60"]
     assert rows["published: ILP"] == ["0.64", "0.57"]

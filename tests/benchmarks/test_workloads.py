@@ -57,16 +57,16 @@ def test_a_line_a_workload_and_machine_and_what_stands_out(workload: Path, tmp_p
         "--jobs",
         "2",
     )
-    told = run(
+    result = run(
         "--only", f"{workload},nowhere", *options, "--markdown", "--json", tmp_path / "out.json"
     )
-    assert told.returncode == 1
-    assert told.stderr.count("deepum: error: workload nowhere: ") == 2
+    assert result.returncode == 1
+    assert result.stderr.count("deepum: error: workload nowhere: ") == 2
     assert (
-        told.stderr.splitlines()[-1]
+        result.stderr.splitlines()[-1]
         == "deepum: error: 2 of 4 simulations failed; see their lines above"
     )
-    lines = told.stdout.splitlines()
+    lines = result.stdout.splitlines()
     assert [line.split(",")[0] for line in lines if "ms a step;" in line] == ["v100-16gb", "h200"]
     rows = [line.split() for line in lines if line.startswith("layers ")]
     assert [row[1:3] for row in rows] == [["360.0", "MiB"]] * 2
@@ -88,10 +88,10 @@ def test_a_line_a_workload_and_machine_and_what_stands_out(workload: Path, tmp_p
 
 
 def test_a_warm_up_of_less_than_nothing_is_refused(workload: Path) -> None:
-    told = run("--only", workload, "--warm-up", "-1")
-    assert told.returncode == 2
-    assert told.stdout == ""
-    assert told.stderr.splitlines()[-1].endswith(
+    result = run("--only", workload, "--warm-up", "-1")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[-1].endswith(
         "error: --warm-up -1: is negative; give how many steps do not count"
     )
 
@@ -99,7 +99,7 @@ def test_a_warm_up_of_less_than_nothing_is_refused(workload: Path) -> None:
 def test_what_fits_the_card_is_counted_in_a_line_of_its_own(workload: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.json"
     small.write_text(json.dumps({"like": "v100-16gb", "memory_bytes": 240 * MIB}))
-    told = run(
+    result = run(
         "--only",
         workload,
         "--machine",
@@ -113,7 +113,7 @@ def test_what_fits_the_card_is_counted_in_a_line_of_its_own(workload: Path, tmp_
     )
     pressed, whole = [
         line
-        for line in told.stdout.splitlines()
+        for line in result.stdout.splitlines()
         if (" of the bound, " in line and "geometric" in line) or "with those" in line
     ]
     simulations = json.loads((tmp_path / "out.json").read_text())["simulations"]
@@ -141,8 +141,8 @@ def test_a_band_is_all_of_it_with_a_kind_driver_the_expected_one_and_an_unkind_o
         "--json",
         tmp_path / "out.json",
     )
-    told = run("--only", workload, "--band", *options)
-    assert told.returncode == 0, told.stderr
+    result = run("--only", workload, "--band", *options)
+    assert result.returncode == 0, result.stderr
     simulations = json.loads((tmp_path / "out.json").read_text())["simulations"]
     assert [one["driver"]["costs"] for one in simulations] == ["kind", "expected", "unkind"]
     assert [one["mode"] for one in simulations] == ["gated"] * 3
@@ -151,7 +151,7 @@ def test_a_band_is_all_of_it_with_a_kind_driver_the_expected_one_and_an_unkind_o
     paging = [one["policies"]["on-demand"]["step_ms"] for one in simulations]
     assert paging[0] > paging[1] > paging[2]
     head, _, row, mean, without = [
-        line.strip("| ").split(" | ") for line in told.stdout.splitlines() if line.startswith("|")
+        line.strip("| ").split(" | ") for line in result.stdout.splitlines() if line.startswith("|")
     ]
     assert head == [
         "workload",
@@ -167,30 +167,30 @@ def test_a_band_is_all_of_it_with_a_kind_driver_the_expected_one_and_an_unkind_o
         f"{gains[0]:.2f} to {gains[-1]:.2f}",
     ]
     assert mean[2:5] == without[2:5] == [f"{each['of_bound']:.3f}" for each in made]
-    told = run("--only", workload, "--band", "--costs", "kind")
-    assert told.returncode == 2 and "--band: has its own costs" in told.stderr
+    result = run("--only", workload, "--band", "--costs", "kind")
+    assert result.returncode == 2 and "--band: has its own costs" in result.stderr
 
 
 def test_where_all_fits_nothing_is_summed_up(workload: Path) -> None:
-    told = run("--only", workload, "--policy", "on-demand,deepum", "--steps", "4")
-    assert told.returncode == 0, told.stderr
-    assert "geometric means" not in told.stdout and "slower than on-demand: none" in told.stdout
+    result = run("--only", workload, "--policy", "on-demand,deepum", "--steps", "4")
+    assert result.returncode == 0, result.stderr
+    assert "geometric means" not in result.stdout and "slower than on-demand: none" in result.stdout
 
 
 def test_an_unknown_machine_or_policy_is_one_line(workload: Path) -> None:
     for options in (("--machine", "abacus"), ("--policy", "luck")):
-        told = run("--only", workload, *options)
-        assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (1, "", 1)
-        assert told.stderr.startswith("deepum: error: ")
+        result = run("--only", workload, *options)
+        assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
+        assert result.stderr.startswith("deepum: error: ")
 
 
 def test_the_picture_in_the_readme_is_of_the_file_and_has_every_workload() -> None:
     from deepum.workloads import WORKLOADS
 
-    told = json.loads((ROOT / "benchmarks" / "results" / "workloads-v100-16gb.json").read_text())[
-        "simulations"
-    ]
-    assert [one["workload"].partition(":")[0] for one in told] == list(WORKLOADS)
+    simulations = json.loads(
+        (ROOT / "benchmarks" / "results" / "workloads-v100-16gb.json").read_text()
+    )["simulations"]
+    assert [one["workload"].partition(":")[0] for one in simulations] == list(WORKLOADS)
     drawn = (ROOT / "docs" / "research" / "speed-up.svg").read_text()
     readme = (ROOT / "README.md").read_text()
     assert (
@@ -203,7 +203,7 @@ def test_the_picture_in_the_readme_is_of_the_file_and_has_every_workload() -> No
     )
     assert all(f">{name}<" in drawn for name in [*WORKLOADS, "geometric mean"])
     # Vega writes into each mark what it shows, for those who cannot see it.
-    for one in told:
+    for one in simulations:
         name = one["workload"].partition(":")[0]
         for policy in one["policies"].keys() - {"on-demand", "unlimited"}:
             speed_up = one["policies"][policy].get("speed_up_over_on_demand")
@@ -225,8 +225,8 @@ def test_the_held_out_set_has_each_named_workload_with_other_numbers() -> None:
 
 
 def test_a_set_and_single_workloads_exclude_each_other(workload: Path) -> None:
-    told = run("--only", workload, "--set", "both")
-    assert told.returncode == 2 and "not allowed with argument" in told.stderr
+    result = run("--only", workload, "--set", "both")
+    assert result.returncode == 2 and "not allowed with argument" in result.stderr
 
 
 def test_the_readme_tells_what_the_page_of_workloads_has() -> None:
@@ -247,12 +247,12 @@ def test_the_readme_tells_what_the_page_of_workloads_has() -> None:
             if line.startswith(f"| {key} | ")
         ]
         _, kind, _, unkind, gains, _, without = row
-        (told,) = [
+        (cells,) = [
             line.strip("| ").split(" | ")
             for line in readme.splitlines()
             if line.startswith(f"| {title} | ")
         ]
-        assert told[1] == f"{float(kind):.2f} to {float(unkind):.2f}"
-        for cell, span in zip(told[2:4], (gains, without), strict=True):
+        assert cells[1] == f"{float(kind):.2f} to {float(unkind):.2f}"
+        for cell, span in zip(cells[2:4], (gains, without), strict=True):
             least, most = (float(end) for end in span.split(" to "))
             assert cell.removesuffix(" times as fast") == f"{least:.1f} to {most:.1f}"

@@ -37,8 +37,8 @@ def operands(trace: Trace) -> Iterator[list[tuple[int, int, int, int, int]]]:
     """Of each launch and copy, for each access: the tensor (numbered as handed out), offset in it,
     bytes, flags, size of the tensor.
     """
-    told = events(trace.events)
-    event = next(told, None)
+    stream = events(trace.events)
+    event = next(stream, None)
     live: dict[int, dict[int, tuple[int, int]]] = {}
     count = 0
     for one in work.decode(trace.work):
@@ -49,7 +49,7 @@ def operands(trace: Trace) -> Iterator[list[tuple[int, int, int, int, int]]]:
                 if event.kind == "block_active":
                     place[event.offset] = count, event.bytes
                     count += 1
-            event = next(told, None)
+            event = next(stream, None)
         if one.kind in (work.LAUNCH, work.COPY):
             found = []
             for access in one.accesses:
@@ -160,12 +160,12 @@ class _Follower:
 def follow(before: Trace, after: Trace) -> Followed:
     """Raises AssertionError where memory is not what the program left there."""
     follower = _Follower()
-    told = operands(before)
+    launches = operands(before)
     for one in work.decode(after.work):
         own = one.flags & _OWN or one.kind in (lib.DEEPUM_WORK_MAP, lib.DEEPUM_WORK_UNMAP)
         if own or one.kind not in (work.LAUNCH, work.COPY):
             follower.follow(one)
         else:
-            follower.operation(one, next(told))
-    assert next(told, None) is None, "launches are missing"
+            follower.operation(one, next(launches))
+    assert next(launches, None) is None, "launches are missing"
     return follower.seen

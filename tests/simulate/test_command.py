@@ -27,9 +27,9 @@ def workload(tmp_path: Path) -> Path:
 
 
 def test_the_table_has_a_line_a_policy(deepum: Deepum, workload: Path, tmp_path: Path) -> None:
-    told = deepum("simulate", workload, "--gpu-memory", "192MiB", "--json", tmp_path / "out.json")
-    assert told.returncode == 0, told.stderr
-    head, columns, *rows = told.stdout.splitlines()
+    result = deepum("simulate", workload, "--gpu-memory", "192MiB", "--json", tmp_path / "out.json")
+    assert result.returncode == 0, result.stderr
+    head, columns, *rows = result.stdout.splitlines()
     assert head.startswith("training on a100-40gb-g10, 192.0 MiB, gated; lower bound ")
     assert columns.split()[:8] == [
         "ms/step",
@@ -75,9 +75,9 @@ def test_the_bound_of_plans_is_between_that_of_unified_memory_and_what_a_planner
     deepum: Deepum, workload: Path, tmp_path: Path
 ) -> None:
     small = (workload, "--gpu-memory", "192MiB", "--json", tmp_path / "out.json")
-    told = deepum("simulate", *small, "--policy", "deepum", "--linear-bound")
-    assert told.returncode == 0, told.stderr
-    head, columns, row = told.stdout.splitlines()
+    result = deepum("simulate", *small, "--policy", "deepum", "--linear-bound")
+    assert result.returncode == 0, result.stderr
+    head, columns, row = result.stdout.splitlines()
     figures = json.loads((tmp_path / "out.json").read_text())
     least = figures["linear_bound_ms"]
     assert head.endswith(f"; of plans {least:.1f} ms") and columns.endswith("of bound (LP)")
@@ -88,9 +88,9 @@ def test_the_bound_of_plans_is_between_that_of_unified_memory_and_what_a_planner
 
 
 def test_where_all_fits_there_is_no_bound_of_plans(deepum: Deepum, workload: Path) -> None:
-    told = deepum("simulate", workload, "--policy", "deepum", "--linear-bound")
-    assert told.returncode == 0, told.stderr
-    assert "of plans" not in told.stdout and "(LP)" not in told.stdout
+    result = deepum("simulate", workload, "--policy", "deepum", "--linear-bound")
+    assert result.returncode == 0, result.stderr
+    assert "of plans" not in result.stdout and "(LP)" not in result.stdout
 
 
 def test_policies_steps_and_queue_are_chosen(
@@ -107,10 +107,10 @@ def test_policies_steps_and_queue_are_chosen(
         "--machine",
         "h200",
     )
-    told = deepum(
+    result = deepum(
         "simulate", workload, "--gpu-memory", "192MiB", *options, "--json", tmp_path / "out.json"
     )
-    assert [row.split()[0] for row in told.stdout.splitlines()[2:]] == ["deepum", "lookahead-8"]
+    assert [row.split()[0] for row in result.stdout.splitlines()[2:]] == ["deepum", "lookahead-8"]
     assert json.loads((tmp_path / "out.json").read_text())["machine"] == "h200"
 
 
@@ -125,15 +125,15 @@ def test_what_does_not_fit_is_a_result(deepum: Deepum, workload: Path, tmp_path:
         "--json",
         tmp_path / "out.json",
     )
-    told = deepum("simulate", workload, *options)
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.splitlines()[2].split()[0] == "deepum"
-    (name, cause) = told.stdout.splitlines()[3].split(maxsplit=1)
+    result = deepum("simulate", workload, *options)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[2].split()[0] == "deepum"
+    (name, cause) = result.stdout.splitlines()[3].split(maxsplit=1)
     assert name == "lms" and cause.startswith("does not fit: out of memory in step 1, after ")
     assert json.loads((tmp_path / "out.json").read_text())["policies"]["lms"] == {
         "does_not_fit": cause.removeprefix("does not fit: ")
     }
-    told = deepum(
+    result = deepum(
         "trace",
         "export",
         workload,
@@ -146,11 +146,11 @@ def test_what_does_not_fit_is_a_result(deepum: Deepum, workload: Path, tmp_path:
         "--output",
         tmp_path / "o.json",
     )
-    assert told.returncode == 125
-    assert told.stderr.startswith(
+    assert result.returncode == 125
+    assert result.stderr.startswith(
         "deepum: error: workload training: does not fit under lms: out of memory in step 1, after "
     )
-    assert len(told.stderr.splitlines()) == 1
+    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -175,18 +175,18 @@ def test_what_does_not_fit_is_a_result(deepum: Deepum, workload: Path, tmp_path:
 def test_what_cannot_be_used_is_one_line(
     deepum: Deepum, workload: Path, arguments: tuple[str, ...], cause: str
 ) -> None:
-    told = deepum("simulate", *arguments, cwd=workload.parent)
-    assert told.returncode == 2
-    assert told.stdout == ""
-    assert len(told.stderr.splitlines()) == 1
-    assert told.stderr.startswith("deepum: error: ")
-    assert cause in told.stderr
+    result = deepum("simulate", *arguments, cwd=workload.parent)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("deepum: error: ")
+    assert cause in result.stderr
 
 
 def test_a_file_that_cannot_be_written_is_said(deepum: Deepum, workload: Path) -> None:
-    told = deepum("simulate", workload, "--steps", "1", "--json", workload / "no" / "out.json")
-    assert told.returncode == 125
-    assert "no/out.json: No such file or directory; name a file" in told.stderr
+    result = deepum("simulate", workload, "--steps", "1", "--json", workload / "no" / "out.json")
+    assert result.returncode == 125
+    assert "no/out.json: No such file or directory; name a file" in result.stderr
 
 
 def test_steps_that_count_are_those_in_the_middle() -> None:
@@ -200,7 +200,7 @@ def test_steps_that_count_are_those_in_the_middle() -> None:
 def test_what_counts_begins_behind_the_warm_up(
     deepum: Deepum, workload: Path, tmp_path: Path
 ) -> None:
-    told = tmp_path / "out.json"
+    output = tmp_path / "out.json"
     done = deepum(
         "simulate",
         workload,
@@ -213,10 +213,10 @@ def test_what_counts_begins_behind_the_warm_up(
         "--gpu-memory",
         "192MiB",
         "--json",
-        told,
+        output,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(told.read_text())
+    found = json.loads(output.read_text())
     of = found["policies"]["deepum"]
     assert found["warm_up"] == 1
     assert of["step_ms"] == pytest.approx(sum(of["steps_ms"][1:-1]) / len(of["steps_ms"][1:-1]))

@@ -60,7 +60,7 @@ def run(driver: Driver, invalidation: int = 1, mode: Mode = GATED) -> Outcome:
     )
 
 
-def asked(outcome: Outcome) -> int:
+def count_discards(outcome: Outcome) -> int:
     return sum(command.kind == "discard" for command in commands(outcome.commands))
 
 
@@ -85,7 +85,9 @@ def test_refused_discards_cost_no_more_than_none(mode: Mode) -> None:
     )
     assert took <= 1.02 * at_most
     assert later_faults(refused) <= later_faults(without)
-    assert asked(refused) < asked(run(Driver(discards="ideal"), mode=mode)) / 4, "it goes on asking"
+    assert count_discards(refused) < count_discards(run(Driver(discards="ideal"), mode=mode)) / 4, (
+        "it goes on asking"
+    )
 
 
 @pytest.mark.parametrize("discards", ["ideal", "driver"])

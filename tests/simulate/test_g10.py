@@ -40,14 +40,14 @@ def test_blocks_are_handed_out_and_taken_back_around_the_launches(tmp_path: Path
         write(tmp_path / "w", tensors, [("a", 5, [0], [1], 0), ("b", 6, [1], [2], 16 * MIB)])
     )
     made = g10.trace(iteration, 2)
-    told = []
+    lines = []
     for event in events(made.events):
         if isinstance(event, Block):
-            told.append(f"{'+' if event.kind == 'block_active' else '-'}{event.bytes // MIB}")
+            lines.append(f"{'+' if event.kind == 'block_active' else '-'}{event.bytes // MIB}")
         elif isinstance(event, Execute):
-            told.append("launch")
+            lines.append("launch")
     step = ["+30", "launch", "+12", "+16", "launch", "-16", "-30", "-12"]
-    assert told == ["+20", "launch", *step, *step]
+    assert lines == ["+20", "launch", *step, *step]
     assert (
         sum(event.bytes for event in events(made.events) if isinstance(event, Allocate)) == 78 * MIB
     ), "a step's memory serves the next"
@@ -93,11 +93,11 @@ def test_the_core_finds_nothing_wrong_with_it(tmp_path: Path, seed: int) -> None
     made = g10.trace(random_iteration(tmp_path / "w", seed), 3, synchronise=seed % 2 == 0)
     core = Core(CoreSettings.default(invalidation=1))
     core.process(made.events)
-    told = core.statistics()
-    assert (told.malformed_events, told.block_mismatches, told.events_lost) == (0, 0, 0)
+    counts = core.statistics()
+    assert (counts.malformed_events, counts.block_mismatches, counts.events_lost) == (0, 0, 0)
     outcome = replay(made, machine("a100-40gb-g10"), BY_NAME["deepum"].settings(1024), 64 * MIB)
     assert outcome.counters["discarded_uses"] == 0
-    assert outcome.counters["kernels"] == told.launches
+    assert outcome.counters["kernels"] == counts.launches
 
 
 def test_with_enough_memory_an_iteration_takes_its_kernels_time(tmp_path: Path) -> None:

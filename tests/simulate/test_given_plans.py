@@ -75,9 +75,9 @@ def test_launches_take_what_the_model_has_for_them(made: Plan, workload: Path) -
 def test_each_launch_has_its_own_time(made: Plan, workload: Path) -> None:
     loaded = load(str(workload), 3, False)
     unlimited = run(loaded, MACHINE, BY_NAME["unlimited"], keep_launches=True)
-    told = (event for event in events(loaded.trace.events) if isinstance(event, Execute))
+    launches = (event for event in events(loaded.trace.events) if isinstance(event, Execute))
     took = {launch.sequence: launch.kernel_ns for launch in unlimited.launches}
-    by_hash = {event.execution_hash: took[event.sequence] for event in told}
+    by_hash = {event.execution_hash: took[event.sequence] for event in launches}
     assert len(set(by_hash.values())) > 2
     assert Outline.decode(made.outline).iteration.launch_ns == pytest.approx(
         [by_hash[one] for one in made.launches], abs=1e3
@@ -86,10 +86,10 @@ def test_each_launch_has_its_own_time(made: Plan, workload: Path) -> None:
 
 def test_the_best_of_all_planners_is_written(deepum: Deepum, workload: Path) -> None:
     file = workload.parent / "best"
-    told = deepum("plan", workload, "--gpu-memory", "192MiB", "--compare", "--output", file)
-    assert told.returncode == 0, told.stderr
-    assert "deepum report" in told.stderr and f"{file}: " in told.stdout.splitlines()[-1]
-    times = {row.split()[0]: float(row.split()[1]) for row in told.stdout.splitlines()[2:-1]}
+    result = deepum("plan", workload, "--gpu-memory", "192MiB", "--compare", "--output", file)
+    assert result.returncode == 0, result.stderr
+    assert "deepum report" in result.stderr and f"{file}: " in result.stdout.splitlines()[-1]
+    times = {row.split()[0]: float(row.split()[1]) for row in result.stdout.splitlines()[2:-1]}
     outline = Outline.decode(given_plans.read_plan(str(file)).outline)
     assert times[outline.made.planner] == min(times.values())
     assert outline.made.bound_ns is not None and outline.made.linear_bound_ns is not None
@@ -103,7 +103,7 @@ def test_what_is_simulated_with_a_plan_says_the_same_of_other_policies(
     with_plan = deepum(*common, "deepum,planned", "--plan", file)
     without = deepum(*common, "deepum,planned")
     assert with_plan.returncode == without.returncode == 0, with_plan.stderr
-    rows = [told.stdout.splitlines() for told in (with_plan, without)]
+    rows = [result.stdout.splitlines() for result in (with_plan, without)]
     assert rows[0][2] == rows[1][2], "deepum follows no plan"
     assert rows[0][3] != rows[1][3], "planned does"
 
@@ -155,16 +155,16 @@ def test_a_file_that_is_no_plan_is_refused(
     file = workload.parent / "broken"
     if data is not None:
         file.write_bytes(data)
-    told = deepum("simulate", workload, "--policy", "planned", "--plan", file)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr.startswith(f"deepum: error: plan {file}: {cause}")
+    result = deepum("simulate", workload, "--policy", "planned", "--plan", file)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"deepum: error: plan {file}: {cause}")
 
 
 def test_a_plan_without_a_policy_that_follows_it_is_refused(
     deepum: Deepum, file: Path, workload: Path
 ) -> None:
-    told = deepum("simulate", workload, "--policy", "deepum", "--plan", file)
-    assert told.returncode == 2 and "add one of them" in told.stderr
+    result = deepum("simulate", workload, "--policy", "deepum", "--plan", file)
+    assert result.returncode == 2 and "add one of them" in result.stderr
 
 
 def test_an_iteration_that_comes_too_seldom_is_not_recorded(
@@ -178,9 +178,11 @@ def test_an_iteration_that_comes_too_seldom_is_not_recorded(
 
 def test_what_fits_or_cannot_be_written_leaves_no_file(deepum: Deepum, workload: Path) -> None:
     file = workload.parent / "none"
-    told = deepum("plan", workload, "-o", file)
-    assert told.returncode == 0 and "nothing is to be planned" in told.stdout and not file.exists()
-    told = deepum(
+    result = deepum("plan", workload, "-o", file)
+    assert (
+        result.returncode == 0 and "nothing is to be planned" in result.stdout and not file.exists()
+    )
+    result = deepum(
         "plan", workload, "--gpu-memory", "192MiB", "--planner", "belady", "-o", "no/such"
     )
-    assert told.returncode == 125 and "no/such: No such file or directory" in told.stderr
+    assert result.returncode == 125 and "no/such: No such file or directory" in result.stderr

@@ -98,10 +98,10 @@ def test_what_does_not_fit_is_told(workload: Workload) -> None:
     for name in ("on-demand", "deepum"):
         assert found.ratios(name) == (0, 0, math.inf)
     assert found.ratios("unlimited")[:2] == (1, math.inf)
-    told = found.as_json()["policies"]
-    assert told["unlimited"]["speed_up_over_on_demand"] is None
-    assert told["deepum"] == {"does_not_fit": found.rows["deepum"].does_not_fit}
-    assert told["unlimited"]["step_ms"] > 0
+    policies = found.as_json()["policies"]
+    assert policies["unlimited"]["speed_up_over_on_demand"] is None
+    assert policies["deepum"] == {"does_not_fit": found.rows["deepum"].does_not_fit}
+    assert policies["unlimited"]["step_ms"] > 0
     json.dumps(found.as_json(), allow_nan=False)
 
 
@@ -191,11 +191,11 @@ def test_the_disks_bound_is_above_the_links_where_the_disk_is_slow(workload: Wor
 def test_the_command_shows_the_disk(deepum: Deepum, tmp_path: Path) -> None:
     training(tmp_path / "w")
     options = ("--gpu-memory", "192MiB", "--host-memory", "128MiB", "--policy", "on-demand,deepum")
-    told = deepum(
+    result = deepum(
         "simulate", tmp_path / "w", *options, "--disk", "3.2GB/s", "--json", tmp_path / "out.json"
     )
-    assert told.returncode == 0, told.stderr
-    head, columns, *rows = told.stdout.splitlines()
+    assert result.returncode == 0, result.stderr
+    head, columns, *rows = result.stdout.splitlines()
     assert head.startswith(
         "w on a100-40gb-g10, 192.0 MiB, host 128.0 MiB, disk 3.2 GB/s, gated; lower bound "
     )
@@ -216,9 +216,9 @@ def test_the_command_says_what_does_not_fit(deepum: Deepum, tmp_path: Path) -> N
         "--policy",
         "on-demand,deepum,unlimited",
     )
-    told = deepum("simulate", tmp_path / "w", *options)
-    assert told.returncode == 0, told.stderr
-    rows = told.stdout.splitlines()
+    result = deepum("simulate", tmp_path / "w", *options)
+    assert result.returncode == 0, result.stderr
+    rows = result.stdout.splitlines()
     assert rows[0].startswith("w on a100-40gb-g10, 192.0 MiB, host 100.0 MiB, gated; ")
     assert [row.split(maxsplit=1) for row in rows if "fit" in row] == [
         [name, "does not fit: 100.0 MiB of host memory are too little"]
@@ -226,10 +226,10 @@ def test_the_command_says_what_does_not_fit(deepum: Deepum, tmp_path: Path) -> N
     ]
     (fits,) = (row.split() for row in rows if row.split()[0] == "unlimited")
     assert fits[-4:-2] == ["1.000", "-"], "nothing to compare with on demand"
-    told = deepum(
+    result = deepum(
         "simulate", tmp_path / "w", *options, "--machine", "a100-40gb-g10-ssd", "--disk", "none"
     )
-    assert "does not fit" in told.stdout
+    assert "does not fit" in result.stdout
 
 
 def test_several_workloads_and_machines_share_the_host(deepum: Deepum, tmp_path: Path) -> None:
@@ -249,12 +249,12 @@ def test_several_workloads_and_machines_share_the_host(deepum: Deepum, tmp_path:
         "1",
     )
     several = (*(tmp_path / name for name in names), *options, "--machine", ",".join(machines))
-    told = deepum("simulate", *several, "--disk", "3.2GB/s", "--json", tmp_path / "out.json")
-    assert (told.returncode, told.stderr) == (
+    result = deepum("simulate", *several, "--disk", "3.2GB/s", "--json", tmp_path / "out.json")
+    assert (result.returncode, result.stderr) == (
         0,
         f"deepum: to see it drawn: deepum report {tmp_path / 'out.json'}\n",
     )
-    *tables, last = told.stdout.split("\n\n")
+    *tables, last = result.stdout.split("\n\n")
     assert [table.split(";")[0] for table in tables] == [
         f"{name} on {on}, 192.0 MiB, host 128.0 MiB, disk 3.2 GB/s, gated"
         for on in machines
@@ -269,7 +269,7 @@ def test_several_workloads_and_machines_share_the_host(deepum: Deepum, tmp_path:
         "simulate", tmp_path / "x", *options, "--machine", machines[1], "--disk", "3.2GB/s"
     )
     assert alone.stdout == tables[3] + "\n"
-    told = deepum(
+    result = deepum(
         "simulate",
         *several,
         "--disk",
@@ -279,8 +279,8 @@ def test_several_workloads_and_machines_share_the_host(deepum: Deepum, tmp_path:
         "--policy",
         "deepum,unlimited",
     )
-    assert told.returncode == 0, told.stderr
-    *tables, last = told.stdout.split("\n\n")
+    assert result.returncode == 0, result.stderr
+    *tables, last = result.stdout.split("\n\n")
     assert [table.splitlines()[-1].split(maxsplit=1) for table in tables] == [
         ["deepum", "does not fit: 64.0 MiB of host memory are too little"]
     ] * 4
@@ -295,9 +295,9 @@ def test_a_disk_that_one_machine_cannot_use_is_said_once_and_before_the_work(
 ) -> None:
     training(tmp_path / "w")
     for machines in (("--machine", "a100-40gb-g10-ssd,h200"), ()):
-        told = deepum("simulate", tmp_path / "w", "nowhere", "--disk", "3GB/s", *machines)
-        assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
-        assert told.stderr.startswith(
+        result = deepum("simulate", tmp_path / "w", "nowhere", "--disk", "3GB/s", *machines)
+        assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+        assert result.stderr.startswith(
             "deepum: error: --disk: nothing goes to a disk behind a host that holds all there is; "
         )
 
@@ -322,10 +322,10 @@ def test_options_that_cannot_be_used_are_one_line(
     deepum: Deepum, tmp_path: Path, options: tuple[str, ...], cause: str
 ) -> None:
     training(tmp_path / "w")
-    told = deepum("simulate", tmp_path / "w", *options)
-    assert told.returncode == 2
-    assert len(told.stderr.splitlines()) == 1
-    assert told.stderr.startswith(f"deepum: error: {cause}")
+    result = deepum("simulate", tmp_path / "w", *options)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith(f"deepum: error: {cause}")
 
 
 def test_with_g10s_host_and_ssd_the_look_ahead_is_near_the_published_one(published: Path) -> None:

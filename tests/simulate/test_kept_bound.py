@@ -356,12 +356,12 @@ def test_what_ends_on_another_stream_is_not_in_order() -> None:
     assert steps_of(trace).kept is not None
     *_, last = work.decode(trace.work)
     # A copy to the host ends nothing.
-    for kind, is_told in ((work.DISCARD, False), (work.COPY, True)):
+    for kind, has_bound in ((work.DISCARD, False), (work.COPY, True)):
         beside = work.Work(
             kind, last.sequence, stream=7, device_bytes=ARRAY, accesses=(Access(0, 0, 0, ARRAY),)
         )
         found = steps_of(Trace("two streams", trace.events, trace.work + beside.encode()))
-        assert (found.kept is not None) == is_told
+        assert (found.kept is not None) == has_bound
 
 
 @pytest.mark.parametrize("on", ["v100-16gb", "a100-40gb-g10"])

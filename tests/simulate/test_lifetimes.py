@@ -36,7 +36,7 @@ def _block(active: bool, offset: int, size: int) -> Block:
 
 
 def test_lifetimes_of_a_period_are_cut_where_blocks_live_across() -> None:
-    told = [
+    blocks = [
         _block(True, 0, 512),  # a weight
         _block(True, 512, 1024),  # a gradient, of the iteration before
         _block(True, 4096, 2048),  # the period begins: an activation
@@ -44,7 +44,7 @@ def test_lifetimes_of_a_period_are_cut_where_blocks_live_across() -> None:
         _block(False, 4096, 2048),
         _block(True, 2048, 1024),  # the next gradient
     ]
-    found = lifetimes_of(told, 2, 6)
+    found = lifetimes_of(blocks, 2, 6)
     assert [(one.begin, one.end, one.size) for one in found.buffers] == [
         (0, 4, 512 + 1024),
         (0, 2, 2048),
@@ -56,8 +56,8 @@ def test_an_iteration_of_a_workload_needs_less_than_the_caching_allocator(
     deepum: Deepum, tmp_path: Path
 ) -> None:
     training(tmp_path / "training")
-    told = deepum("arena", "training", "--json", "out.json")
-    assert told.returncode == 0, told.stderr
+    result = deepum("arena", "training", "--json", "out.json")
+    assert result.returncode == 0, result.stderr
     kept = json.loads((tmp_path / "out.json").read_text())
     best = kept["found"][-1]
     assert kept["input"] == "training" and kept["buffers"] > 20
@@ -67,8 +67,8 @@ def test_an_iteration_of_a_workload_needs_less_than_the_caching_allocator(
 def test_what_lives_at_once_is_what_pytorch_has_handed_out_at_most(tmp_path: Path) -> None:
     training(tmp_path / "training")
     loaded = load(str(tmp_path / "training"), None, False)
-    told = [event for event in events(loaded.trace.events) if isinstance(event, Block)]
-    most = max(block.allocated_bytes for block in told)
+    blocks = [event for event in events(loaded.trace.events) if isinstance(event, Block)]
+    most = max(block.allocated_bytes for block in blocks)
     assert Problem(lifetimes(loaded, loaded.machine).buffers).load == most
 
 

@@ -34,23 +34,23 @@ class Log:
     """In place of the machine: what is asked of it, in order."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.lines: list[str] = []
         self._copies: list[str] = []
         self._count = 0
 
     def map(self, size: int) -> int:
         """Each segment at the next GiB."""
         self._count += 1
-        self.told.append(f"map {size // MIB}")
+        self.lines.append(f"map {size // MIB}")
         return self._count << 30
 
     def unmap(self, address: int) -> None:
         """The segment by its number."""
-        self.told.append(f"unmap {address >> 30}")
+        self.lines.append(f"unmap {address >> 30}")
 
     def drain(self) -> None:
         """A wait for all."""
-        self.told.append("drain")
+        self.lines.append("drain")
 
     def out(self, address: int, size: int) -> int:
         """The segment by its number, and MiB into it."""
@@ -62,15 +62,15 @@ class Log:
 
     def wait(self, event: int) -> None:
         """For what `out` or `back` named."""
-        self.told.append(f"wait for {self._copies[event]}")
+        self.lines.append(f"wait for {self._copies[event]}")
 
     def take(self) -> list[str]:
         """What was asked since the last time."""
-        told, self.told = self.told, []
-        return told
+        lines, self.lines = self.lines, []
+        return lines
 
     def _copy(self, what: str) -> int:
-        self.told.append(what)
+        self.lines.append(what)
         self._copies.append(what)
         return len(self._copies) - 1
 
@@ -173,8 +173,8 @@ def test_all_goes_and_then_the_cache_before_memory_is_out(
     use(card, *tensors)
     log.take()
     card.allocate(70 * MIB)
-    told = log.take()
-    assert [line.split()[0] for line in told] == ["out"] * 4 + ["wait"] * 4 + ["drain"] + [
+    lines = log.take()
+    assert [line.split()[0] for line in lines] == ["out"] * 4 + ["wait"] * 4 + ["drain"] + [
         "unmap"
     ] * 4 + ["map"]
     with pytest.raises(OutOfMemoryError):
@@ -277,10 +277,10 @@ def test_the_machine_moves_what_was_swapped_and_nothing_else(
 
 def test_where_all_fits_it_is_unlimited_memory(workload: Workload) -> None:
     memory = 4096 * MIB
-    told = [
+    runs = [
         steps(run(workload, MACHINE, policy, memory), workload.trace) for policy in (LMS, UNLIMITED)
     ]
-    for swapping, unlimited in zip(*(steady(one) for one in told), strict=True):
+    for swapping, unlimited in zip(*(steady(one) for one in runs), strict=True):
         assert swapping.ns == pytest.approx(unlimited.ns, rel=1e-9)
         assert swapping.launches == unlimited.launches
         assert swapping.counts["bytes_h2d"] == swapping.counts["bytes_d2h"] == 0

@@ -30,9 +30,9 @@ ok(cuda.cuCtxSynchronize())
 """
 
 
-def write(folder: Path, told: object) -> Path:
+def write(folder: Path, content: object) -> Path:
     path = folder / "machine.json"
-    path.write_text(told if isinstance(told, str) else json.dumps(told))
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
     return path
 
 
@@ -54,8 +54,8 @@ def test_a_workload_is_simulated_on_it(deepum: Deepum, tmp_path: Path) -> None:
     training(tmp_path / "training")
     slower = write(tmp_path, {"like": "a100-40gb", "d2h_gbps": 3, "h2d_gbps": 3})
     options = ("--gpu-memory", "192MiB", "--policy", "deepum", "--json", tmp_path / "out.json")
-    told = deepum("simulate", tmp_path / "training", "--machine", f"a100-40gb,{slower}", *options)
-    assert told.returncode == 0, told.stderr
+    result = deepum("simulate", tmp_path / "training", "--machine", f"a100-40gb,{slower}", *options)
+    assert result.returncode == 0, result.stderr
     whole, slow = json.loads((tmp_path / "out.json").read_text())["simulations"]
     assert slow["machine"] == str(slower)
     assert slow["policies"]["deepum"]["step_ms"] > 1.3 * whole["policies"]["deepum"]["step_ms"]
@@ -100,7 +100,7 @@ def test_every_figure_may_be_given(deepum: Deepum, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("content", "text"),
     [
         ("{", "is no JSON"),
         ([], "is no JSON object"),
@@ -115,9 +115,9 @@ def test_every_figure_may_be_given(deepum: Deepum, tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line(
-    deepum: Deepum, tmp_path: Path, told: object, text: str
+    deepum: Deepum, tmp_path: Path, content: object, text: str
 ) -> None:
-    path = write(tmp_path, told)
+    path = write(tmp_path, content)
     training(tmp_path / "training")
     for ran in (
         deepum("simulate", tmp_path / "training", "--machine", path),

@@ -68,12 +68,12 @@ def test_times_are_of_launches_alone(workload: Workload) -> None:
     """
     from deepum.planners import core_plans, times
 
-    told: list[float] = []
+    sums: list[float] = []
     seen = times.launch_ns
 
     def listen(*given: object) -> object:
         found = seen(*given)  # type: ignore[arg-type]
-        told.append(float(found.sum()))
+        sums.append(float(found.sum()))
         return found
 
     with pytest.MonkeyPatch.context() as patch:
@@ -81,7 +81,7 @@ def test_times_are_of_launches_alone(workload: Workload) -> None:
         run(workload, "planned", 10 << 30, GATED)
     unlimited, _ = run(workload, "unlimited", 1 << 44, GATED)
     computing = steps(unlimited, workload.trace)[-2].ns
-    assert told and told[0] == pytest.approx(computing, rel=0.02)
+    assert sums and sums[0] == pytest.approx(computing, rel=0.02)
 
 
 def test_nothing_is_planned_where_all_fits(workload: Workload) -> None:

@@ -43,11 +43,11 @@ def test_pieces_of_launches_become_items() -> None:
 def test_every_planner_has_a_line_beside_the_bounds(
     deepum: Deepum, workload: Path, tmp_path: Path
 ) -> None:
-    told = deepum(
+    result = deepum(
         "plan", workload, "--gpu-memory", "192MiB", "--compare", "--json", tmp_path / "out.json"
     )
-    assert told.returncode == 0, told.stderr
-    head, _, *rows = told.stdout.splitlines()
+    assert result.returncode == 0, result.stderr
+    head, _, *rows = result.stdout.splitlines()
     assert head.startswith("training on a100-40gb-g10, 192.0 MiB: ")
     assert [row.split()[0] for row in rows] == [planner.name for planner in PLANNERS]
     kept = json.loads((tmp_path / "out.json").read_text())
@@ -59,35 +59,35 @@ def test_every_planner_has_a_line_beside_the_bounds(
 
 
 def test_progress_says_each_better_plan_with_its_bound(deepum: Deepum, workload: Path) -> None:
-    told = deepum("plan", workload, "--gpu-memory", "192MiB", "--planner", "ilp", "--progress")
-    assert told.returncode == 0, told.stderr
-    lines = told.stderr.splitlines()
+    result = deepum("plan", workload, "--gpu-memory", "192MiB", "--planner", "ilp", "--progress")
+    assert result.returncode == 0, result.stderr
+    lines = result.stderr.splitlines()
     pattern = r"ilp: \d+\.\d s: (\d+\.\d) ms(, bound \d+\.\d ms, gap \d+\.\d %)?"
     found = [re.fullmatch(pattern, line) for line in lines]
     assert lines and all(found)
     times = [float(one[1]) for one in found if one is not None]
     assert times == sorted(times, reverse=True)
-    assert f"{times[-1]:.1f}" in told.stdout
+    assert f"{times[-1]:.1f}" in result.stdout
     quiet = deepum("plan", workload, "--gpu-memory", "192MiB", "--planner", "ilp")
     assert quiet.stderr == ""
 
 
 def test_what_fits_needs_no_plan(deepum: Deepum, workload: Path) -> None:
-    told = deepum("plan", workload)
-    assert told.returncode == 0 and "an iteration fits; nothing is to be planned" in told.stdout
+    result = deepum("plan", workload)
+    assert result.returncode == 0 and "an iteration fits; nothing is to be planned" in result.stdout
 
 
 def test_a_card_too_small_for_a_launch_is_refused(deepum: Deepum, tmp_path: Path) -> None:
     training(tmp_path / "large", activations_mib=40)
-    told = deepum("plan", tmp_path / "large", "--gpu-memory", "64MiB", "--planner", "belady")
-    assert told.returncode == 2 and told.stdout == ""
-    assert "a launch needs more than the card holds; give more --gpu-memory" in told.stderr
+    result = deepum("plan", tmp_path / "large", "--gpu-memory", "64MiB", "--planner", "belady")
+    assert result.returncode == 2 and result.stdout == ""
+    assert "a launch needs more than the card holds; give more --gpu-memory" in result.stderr
 
 
 def test_an_unknown_workload_and_machine_are_refused(deepum: Deepum, workload: Path) -> None:
     assert deepum("plan", "no-such-workload").returncode == 2
-    told = deepum("plan", workload, "--machine", "abacus")
-    assert told.returncode == 2 and "abacus" in told.stderr
+    result = deepum("plan", workload, "--machine", "abacus")
+    assert result.returncode == 2 and "abacus" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["BERT_Base-b256", "VIT-b1280"])

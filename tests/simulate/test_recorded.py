@@ -93,7 +93,7 @@ def again(
     )
 
 
-def same(outcome: Outcome, trace: Trace, told: dict[str, Any]) -> None:
+def same(outcome: Outcome, trace: Trace, statistics: dict[str, Any]) -> None:
     """Equal commands, counters, and times of all the program's waits."""
     assert hashlib.sha256(outcome.commands).hexdigest() == trace.settings["commands_sha256"]
     for counter in (
@@ -106,11 +106,11 @@ def same(outcome: Outcome, trace: Trace, told: dict[str, Any]) -> None:
         "bytes_discarded",
         "kernels",
     ):
-        assert outcome.counters[counter] == told[counter], counter
-    seconds = told["gpu_time_s"]
+        assert outcome.counters[counter] == statistics[counter], counter
+    seconds = statistics["gpu_time_s"]
     assert outcome.counters["gpu_time_ns"] / 1e9 == pytest.approx(seconds, rel=1e-3)
     waits = [mark.ns / 1e9 for mark in outcome.marks]
-    recorded_waits = [point["t_s"] for point in told["timeline"]]
+    recorded_waits = [point["t_s"] for point in statistics["timeline"]]
     assert len(waits) > 5
     # The driver tells some of its waits only, and of a free also the end.
     for wait in waits:
@@ -132,11 +132,11 @@ def same(outcome: Outcome, trace: Trace, told: dict[str, Any]) -> None:
 def test_a_driver_api_program_is_replayed_to_the_command(
     deepum: Deepum, sweep: list[str], tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    trace, told = run(deepum, tmp_path, *sweep, options=options)
+    trace, statistics = run(deepum, tmp_path, *sweep, options=options)
     same(
         again(trace, faults="--faults" in options, without_prefetch="prefetch=0" in options),
         trace,
-        told,
+        statistics,
     )
 
 
@@ -146,8 +146,8 @@ def test_a_run_with_a_profile_is_replayed_with_it(
     profile = tmp_path / "profile"
     run(deepum, tmp_path, *sweep, options=("--profile", str(profile)))
     learned = profile.read_bytes()
-    trace, told = run(deepum, tmp_path, *sweep, options=("--profile", str(profile)))
-    same(again(trace, profile=learned), trace, told)
+    trace, statistics = run(deepum, tmp_path, *sweep, options=("--profile", str(profile)))
+    same(again(trace, profile=learned), trace, statistics)
     assert again(trace).commands != again(trace, profile=learned).commands
     with pytest.raises(ValueError, match="the profile is damaged"):
         again(trace, profile=learned[:-8])
@@ -165,11 +165,11 @@ def test_launches_are_those_of_the_trace_and_bound_its_steps(
 ) -> None:
     """Events that only the recorded run had take sequences of their own."""
     trace, _ = run(deepum, tmp_path, *sweep)
-    told = [event.sequence for event in events(trace.events) if isinstance(event, Execute)]
+    sequences = [event.sequence for event in events(trace.events) if isinstance(event, Execute)]
     assert "free_memory" in {event.kind for event in events(trace.events)}
     workload = Workload("sweep", trace, "v100-16gb")
     outcome = observed(workload, "v100-16gb", BY_NAME["unlimited"], 256 * MIB, keep_launches=True)
-    assert {launch.sequence for launch in outcome.launches} <= set(told)
+    assert {launch.sequence for launch in outcome.launches} <= set(sequences)
     bounds, _ = lower_bounds(workload, outcome, [Link(256 * MIB, 12.0, 12.0)], 3)
     kernels = sum(launch.kernel_ns for launch in outcome.launches) / 6
     assert bounds[0] is not None and bounds[0] >= 0.99 * kernels
@@ -195,7 +195,7 @@ def test_another_card_is_another_result(deepum: Deepum, sweep: list[str], tmp_pa
 def test_without_the_work_a_launch_takes_as_long_as_its_memory_lets_it(
     deepum: Deepum, sweep: list[str], tmp_path: Path
 ) -> None:
-    whole, told = run(deepum, tmp_path, *sweep)
+    whole, statistics = run(deepum, tmp_path, *sweep)
     work_path(tmp_path / "run.log").unlink()
     bare = recorded(tmp_path / "run.log")
     assert bare.work == b""
@@ -204,7 +204,7 @@ def test_without_the_work_a_launch_takes_as_long_as_its_memory_lets_it(
     assert hashlib.sha256(outcome.commands).hexdigest() == bare.settings["commands_sha256"], (
         "decisions do not depend on time"
     )
-    assert outcome.ns == pytest.approx(told["gpu_time_s"] * 1e9, rel=0.01)
+    assert outcome.ns == pytest.approx(statistics["gpu_time_s"] * 1e9, rel=0.01)
 
 
 def test_the_work_of_an_earlier_recording_does_not_stay(deepum: Deepum, tmp_path: Path) -> None:
@@ -230,11 +230,11 @@ def test_a_training_script_of_pytorch_is_replayed_to_the_command(
         "--steps",
         "5",
     ]
-    trace, told = run(
+    trace, statistics = run(
         deepum, tmp_path, *script, options=("--tune", "invalidation=1"), memory=768 * MIB
     )
     outcome = again(trace, 768 * MIB)
-    same(outcome, trace, told)
+    same(outcome, trace, statistics)
     assert outcome.core.commands > 100
     assert outcome.counters["bytes_discarded"] > 0
     assert len(steps(outcome, trace)) >= 4
@@ -258,20 +258,20 @@ def test_a_training_script_of_pytorch_is_followed_under_lms(deepum: Deepum, tmp_
     whole, _ = run(deepum, tmp_path, *script, memory=2048 * MIB)
     for trace in (whole, replace(whole, work=b"")):
         workload = Workload("tiny", trace, "v100-16gb")
-        told = {
+        outcomes = {
             name: observed(workload, "v100-16gb", BY_NAME[name], 768 * MIB)
             for name in ("lms", "on-demand", "unlimited")
         }
         swapped = lms.rewrite(trace, 768 * MIB).statistics
-        unlimited = told["unlimited"].counters
+        unlimited = outcomes["unlimited"].counters
         assert swapped.bytes_in > 0
-        assert told["lms"].counters["bytes_h2d"] == swapped.bytes_in + unlimited["bytes_h2d"]
-        assert told["lms"].counters["faults"] == 0
-        assert told["unlimited"].ns < told["lms"].ns < told["on-demand"].ns
-        assert [mark.launches for mark in told["lms"].marks] == [
-            mark.launches for mark in told["unlimited"].marks
+        assert outcomes["lms"].counters["bytes_h2d"] == swapped.bytes_in + unlimited["bytes_h2d"]
+        assert outcomes["lms"].counters["faults"] == 0
+        assert outcomes["unlimited"].ns < outcomes["lms"].ns < outcomes["on-demand"].ns
+        assert [mark.launches for mark in outcomes["lms"].marks] == [
+            mark.launches for mark in outcomes["unlimited"].marks
         ]
-        assert told["lms"].counters["compute_ns"] == pytest.approx(
+        assert outcomes["lms"].counters["compute_ns"] == pytest.approx(
             unlimited["compute_ns"], rel=1e-3
         )
         assert lms.rewrite(trace, 400 * MIB).out_of_memory is not None
@@ -281,9 +281,9 @@ def test_a_program_without_pytorch_is_not_followed(
     deepum: Deepum, sweep: list[str], tmp_path: Path
 ) -> None:
     run(deepum, tmp_path, *sweep)
-    told = deepum("simulate", tmp_path / "run.log", "--policy", "lms")
-    assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr == (
+    result = deepum("simulate", tmp_path / "run.log", "--policy", "lms")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
         "deepum: error: policy 'lms': cannot follow run.log, which has no blocks of PyTorch's "
         "allocator; leave the policy out\n"
     )
@@ -311,7 +311,7 @@ for _ in range(5):
 def test_streams_that_wait_for_each_other_are_replayed_to_the_command(
     deepum: Deepum, tmp_path: Path
 ) -> None:
-    trace, told = run(
+    trace, statistics = run(
         deepum,
         tmp_path,
         sys.executable,
@@ -321,7 +321,7 @@ def test_streams_that_wait_for_each_other_are_replayed_to_the_command(
         memory=320 * MIB,
     )
     outcome = again(trace, 320 * MIB)
-    same(outcome, trace, told)
+    same(outcome, trace, statistics)
     assert outcome.core.commands > 100
     assert outcome.counters["bytes_driver_evicted"] == 0 < outcome.core.holds, (
         "launches are held behind moves that wait for other streams"

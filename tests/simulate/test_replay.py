@@ -90,8 +90,8 @@ def test_what_comes_later_changes_no_earlier_command(tmp_path: Path, policy: str
     """
     iteration = training(tmp_path / "w")
     whole = g10.trace(iteration, 5)
-    told = list(events(whole.events))
-    cut = told[len(told) * 6 // 10].sequence
+    records = list(events(whole.events))
+    cut = records[len(records) * 6 // 10].sequence
     at = (cut - 1) * 8  # a sequence is where the record lies, in words
     random = Random(1)
     rest, begin = [], at

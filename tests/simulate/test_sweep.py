@@ -134,18 +134,20 @@ def test_without_dask_a_cluster_is_refused_and_what_to_install_is_said(
 def test_a_bar_counts_points_on_a_terminal_only(
     terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = io.StringIO()
-    monkeypatch.setattr(said, "isatty", lambda: terminal, raising=False)
-    monkeypatch.setattr(sys, "stderr", said)
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(sys, "stderr", stream)
     assert len(list(sweep(half, [2, 4], jobs=1, label="halving"))) == 2
     if terminal:
-        assert "halving" in said.getvalue() and "100%" in said.getvalue()
-        assert said.getvalue().endswith("\r\x1b[2K\x1b[?25h"), "the line is empty, the cursor shown"
+        assert "halving" in stream.getvalue() and "100%" in stream.getvalue()
+        assert stream.getvalue().endswith("\r\x1b[2K\x1b[?25h"), (
+            "the line is empty, the cursor shown"
+        )
     else:
-        assert said.getvalue() == ""
-    said.truncate(0)
+        assert stream.getvalue() == ""
+    stream.truncate(0)
     assert len(list(sweep(half, [2]))) == 1
-    assert said.getvalue() == "", "one point has no bar"
+    assert stream.getvalue() == "", "one point has no bar"
 
 
 def test_every_policy_can_go_to_another_process() -> None:
@@ -168,10 +170,10 @@ def test_a_sweep_simulates_as_one_simulation_does(where: dict[str, Any], tmp_pat
         compare(load(points[1].workload, 4, True, "h200"), "h200", chosen, 256 * MIB, 32),
         compare(load(points[0].workload, 4, False), "a100-40gb-g10", chosen, 192 * MIB, host=host),
     ]
-    told = [done.result for done in sweep(simulate, points, **where)]
-    assert told[:3] == alone
+    results = [done.result for done in sweep(simulate, points, **where)]
+    assert results[:3] == alone
     assert alone[2].rows["deepum"].ns > alone[0].rows["deepum"].ns
-    assert isinstance(told[3], Failure) and "nowhere: No such file" in told[3].line
+    assert isinstance(results[3], Failure) and "nowhere: No such file" in results[3].line
     with pytest.raises(UsageError, match="nowhere"):
         simulate(points[3])
 
@@ -222,8 +224,8 @@ def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
         rows: Any = {"on-demand": Row(on_demand), "unlimited": Row(1.0), "deepum": Row(4.0)}
         return Comparison("", "", 0, rows, bound, bound, Footprint(0, 0), kept_bound_ns=kept)
 
-    told = means([one(8.0, 2.0), one(32.0, 4.0)], "deepum")
-    assert told == nearly(4.0, 2**0.5, 2)
+    mean = means([one(8.0, 2.0), one(32.0, 4.0)], "deepum")
+    assert mean == nearly(4.0, 2**0.5, 2)
     assert means([one(8.0, None), one(8.0, 4.0)], "deepum") == nearly(2.0, None, 2)
     nowhere = one(8.0, 4.0)
     rows: Any = nowhere.rows
@@ -237,8 +239,8 @@ def test_means_are_geometric_and_of_bounds_that_all_have() -> None:
     assert means([alone], "deepum") is None
     both = means([one(8.0, 1.0, 2.0), one(8.0, 1.0, 4.0)], "deepum")
     assert both == nearly(2.0, 4.0, 2, 2**0.5)
-    told = means([one(8.0, 1.0, 2.0), one(8.0, 1.0)], "deepum")
-    assert told is not None and told.of_kept_bound is None
+    mean = means([one(8.0, 1.0, 2.0), one(8.0, 1.0)], "deepum")
+    assert mean is not None and mean.of_kept_bound is None
 
 
 def _two(tmp_path: Path) -> list[Path]:
@@ -257,12 +259,12 @@ def test_the_command_takes_several_workloads_and_machines(
         "a100-40gb-g10,h200",
         *(word for key, value in where.items() for word in (f"--{key}", value)),
     )
-    told = deepum("simulate", *_two(tmp_path), *options, "--json", tmp_path / "out.json")
-    assert (told.returncode, told.stderr) == (
+    result = deepum("simulate", *_two(tmp_path), *options, "--json", tmp_path / "out.json")
+    assert (result.returncode, result.stderr) == (
         0,
         f"deepum: to see it drawn: deepum report {tmp_path / 'out.json'}\n",
     )
-    *tables, last = told.stdout.split("\n\n")
+    *tables, last = result.stdout.split("\n\n")
     assert [table.split(",")[0] for table in tables] == [
         f"{name} on {on}" for on in ("a100-40gb-g10", "h200") for name in ("training", "smaller")
     ]
@@ -289,12 +291,12 @@ def test_the_command_takes_several_workloads_and_machines(
 
 def test_the_command_tells_what_failed_and_goes_on(deepum: Deepum, tmp_path: Path) -> None:
     first, second = _two(tmp_path)
-    told = deepum("simulate", first, "nowhere", second, "--json", tmp_path / "out.json")
-    assert told.returncode == 2
-    failed, pointer = told.stderr.splitlines()
+    result = deepum("simulate", first, "nowhere", second, "--json", tmp_path / "out.json")
+    assert result.returncode == 2
+    failed, pointer = result.stderr.splitlines()
     assert failed.startswith("deepum: error: workload nowhere: No such file")
     assert pointer == f"deepum: to see it drawn: deepum report {tmp_path / 'out.json'}"
-    assert "training on " in told.stdout and "smaller on " in told.stdout
+    assert "training on " in result.stdout and "smaller on " in result.stdout
     assert len(json.loads((tmp_path / "out.json").read_text())["simulations"]) == 2
 
 
@@ -302,8 +304,8 @@ def test_an_unknown_machine_is_said_once_and_before_the_work(
     deepum: Deepum, tmp_path: Path
 ) -> None:
     for machines in ("h200,abacus", "h200,"):
-        told = deepum("simulate", *_two(tmp_path), "--machine", machines)
-        assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
-        assert told.stderr.startswith(
+        result = deepum("simulate", *_two(tmp_path), "--machine", machines)
+        assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+        assert result.stderr.startswith(
             f"deepum: error: machine '{machines.split(',')[1]}': no machine is called "
         )

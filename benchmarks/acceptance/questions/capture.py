@@ -35,14 +35,14 @@ def answer(bench: Bench) -> dict[str, Any]:
         ),
         "free_memory": lambda _: cuda.answer("cuMemGetInfo"),
     }
-    told: dict[str, Any] = {}
+    findings: dict[str, Any] = {}
     for mode in _MODES:
         for where in ("same_stream", "other_stream"):
-            told[f"{mode.lower()}_{where}"] = {
+            findings[f"{mode.lower()}_{where}"] = {
                 name: _under_capture(bench, mode, where == "same_stream", call)
                 for name, call in calls.items()
             }
-    return told
+    return findings
 
 
 def _under_capture(bench: Bench, mode: str, same: bool, call: Callable[[Any], str]) -> str:

@@ -17,8 +17,8 @@ def answer(bench: Bench) -> dict[str, Any]:
     size = bench.whole(256 * MIB)
     memory = cuda.managed(size)
     bench.fill(memory, size, 7)
-    told: dict[str, Any] = {"bytes": size, "counters": counters.refused or "CUPTI"}
-    told["resident_read_ms"] = bench.milliseconds(lambda: bench.sweep("read", memory, size))
+    findings: dict[str, Any] = {"bytes": size, "counters": counters.refused or "CUPTI"}
+    findings["resident_read_ms"] = bench.milliseconds(lambda: bench.sweep("read", memory, size))
 
     def step(name: str, work: Any) -> None:
         """What it takes, what the card has more afterwards, and what a kernel then sees: at the
@@ -27,7 +27,7 @@ def answer(bench: Bench) -> dict[str, Any]:
         counters.take()
         before = cuda.free_bytes()
         elapsed = bench.milliseconds(work)
-        told[name] = {
+        findings[name] = {
             "gpu_ms": elapsed,
             "free_bytes_won": cuda.free_bytes() - before,
             "counted": counters.take(),
@@ -35,7 +35,7 @@ def answer(bench: Bench) -> dict[str, Any]:
 
     def read(name: str) -> None:
         elapsed = bench.milliseconds(lambda: bench.sweep("read", memory, size))
-        told[name] |= {
+        findings[name] |= {
             "read_after_ms": elapsed,
             "read_after_gbps": gbps(size, elapsed),
             "counted_reading": counters.take(),
@@ -53,16 +53,16 @@ def answer(bench: Bench) -> dict[str, Any]:
 
     step("collapse_to_host", drop)
     read("collapse_to_host")
-    told["content_right"] = bench.same(memory, size, 7)
+    findings["content_right"] = bench.same(memory, size, 7)
     cuda.advise(memory, size, "UNSET_PREFERRED_LOCATION", cuda.host)
     # And a write while both copies are there, which has to drop the CPU's.
     bench.put(memory, size, cuda.gpu)
     cuda.advise(memory, size, "SET_READ_MOSTLY", cuda.gpu)
     bench.put(memory, size, cuda.host)
     step("write_to_duplicates", lambda: cuda("cuMemsetD8Async", memory, 9, size, bench.stream))
-    told["written_content_right"] = bench.same(memory, size, 9)
+    findings["written_content_right"] = bench.same(memory, size, 9)
     step("write_again", lambda: cuda("cuMemsetD8Async", memory, 9, size, bench.stream))
     cuda.advise(memory, size, "UNSET_READ_MOSTLY", cuda.gpu)
     counters.stop()
     cuda.free(memory)
-    return told
+    return findings

@@ -19,7 +19,7 @@ def answer(bench: Bench) -> dict[str, Any]:
     counters = Counters(int(cuda.device))
     size = bench.whole(256 * MIB)
     memory = cuda.managed(size)
-    told: dict[str, Any] = {
+    findings: dict[str, Any] = {
         "supported": True,
         "bytes": size,
         "counters": counters.refused or "CUPTI",
@@ -37,13 +37,13 @@ def answer(bench: Bench) -> dict[str, Any]:
             host = host_us(work)
 
         elapsed = bench.milliseconds(timed)
-        told[name] = {
+        findings[name] = {
             "host_us": host,
             "gpu_ms": elapsed,
             "free_bytes_won": cuda.free_bytes() - before,
             "counted": counters.take(),
         }
-        return dict(told[name])
+        return dict(findings[name])
 
     move("prefetch_to_host", lambda: cuda.prefetch(memory, size, cuda.host, bench.stream))
     move(
@@ -52,14 +52,14 @@ def answer(bench: Bench) -> dict[str, Any]:
     )
     # What a program does with memory that it is handed out again: it writes, and reads that. By way
     # of a fault, then of a prefetch.
-    told["discard_and_prefetch_to_host"]["written_after"] = _rewrite(
+    findings["discard_and_prefetch_to_host"]["written_after"] = _rewrite(
         bench, memory, size, prefetch=False
     )
     move(
         "again",
         lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", [(memory, size)], cuda.host),
     )
-    told["again"]["written_after_prefetch"] = _rewrite(bench, memory, size, prefetch=True)
+    findings["again"]["written_after_prefetch"] = _rewrite(bench, memory, size, prefetch=True)
     blocks = [(memory + at, BLOCK) for at in range(0, size, BLOCK)]
     move(
         "discard_and_prefetch_block_by_block",
@@ -69,22 +69,22 @@ def answer(bench: Bench) -> dict[str, Any]:
         "discard_and_prefetch_to_gpu",
         lambda: bench.batch("cuMemDiscardAndPrefetchBatchAsync", [(memory, size)], cuda.gpu),
     )
-    told["discard_and_prefetch_to_gpu"]["written_after"] = _rewrite(
+    findings["discard_and_prefetch_to_gpu"]["written_after"] = _rewrite(
         bench, memory, size, prefetch=False
     )
     move("discard", lambda: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None))
     # The danger: if the old mapping stays, the write takes no fault, the memory still counts as
     # discarded, and leaving the GPU loses it.
-    told["discard"]["written_after"] = _rewrite(bench, memory, size, prefetch=False)
+    findings["discard"]["written_after"] = _rewrite(bench, memory, size, prefetch=False)
     if not bench.simulated:  # there, reading what was discarded is an error
         move(
             "read_unwritten", lambda: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None)
         )
-        told["read_unwritten"]["old_content"] = bench.same(memory, size, OLD)
-        told["read_unwritten"]["zeros"] = bench.same(memory, size, 0)
+        findings["read_unwritten"]["old_content"] = bench.same(memory, size, OLD)
+        findings["read_unwritten"]["zeros"] = bench.same(memory, size, 0)
     counters.stop()
     cuda.free(memory)
-    return told
+    return findings
 
 
 def _rewrite(bench: Bench, memory: int, size: int, prefetch: bool) -> dict[str, Any]:

@@ -22,23 +22,23 @@ def answer(bench: Bench) -> dict[str, Any]:
     cuda = bench.cuda
     most = bench.whole(_SIZES[-1] * MIB)
     memory = cuda.managed(most)
-    told: dict[str, Any] = {
+    findings: dict[str, Any] = {
         "first_touch_ms": bench.milliseconds(lambda: bench.sweep("write", memory, most)),
         "bytes": most,
     }
     sizes = [mib * MIB for mib in _SIZES if mib * MIB <= most]
     for name, rows in _rows(bench, memory, sizes).items():
-        told[name] = rows
-        told[f"{name}_fit"] = _fit(rows)
+        findings[name] = rows
+        findings[f"{name}_fit"] = _fit(rows)
     watched = Counters(int(cuda.device))
-    told["watched"] = {"refused": watched.refused}
+    findings["watched"] = {"refused": watched.refused}
     if watched.refused is None:
-        told["watched"]["swept"] = _rows(bench, memory, sizes)["swept"]
-        told["watched"]["counted"] = watched.take()
-        told["watched"]["records"] = watched.records
+        findings["watched"]["swept"] = _rows(bench, memory, sizes)["swept"]
+        findings["watched"]["counted"] = watched.take()
+        findings["watched"]["records"] = watched.records
         watched.stop()
     cuda.free(memory)
-    return told
+    return findings
 
 
 def _rows(bench: Bench, memory: int, sizes: list[int]) -> dict[str, list[dict[str, Any]]]:

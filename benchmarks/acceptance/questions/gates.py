@@ -20,11 +20,11 @@ def answer(bench: Bench) -> dict[str, Any]:
     memory = int(bench.cuda("cuMemAlloc", 1 << 16))
     bench.launch("read", memory, 32)
     bench.wait()
-    told: dict[str, Any] = {"launches": _LAUNCHES}
+    findings: dict[str, Any] = {"launches": _LAUNCHES}
     for name, gated in (("plain", False), ("gated", True)):
-        told[name] = _chain(bench, memory, gated)
-    told["while_a_stream_waits"] = _beside(bench, memory)
-    return told
+        findings[name] = _chain(bench, memory, gated)
+    findings["while_a_stream_waits"] = _beside(bench, memory)
+    return findings
 
 
 def _chain(bench: Bench, memory: int, gated: bool) -> dict[str, float]:
@@ -71,7 +71,7 @@ def _beside(bench: Bench, memory: int) -> dict[str, Any]:
         bench.launch("read", memory, 32, stream=stream)
     timer = gate.open_after(_HELD_S)
     begin = time.perf_counter()
-    told: dict[str, Any] = {
+    findings: dict[str, Any] = {
         "prefetch_host_us": host_us(lambda: cuda.prefetch(managed, size, cuda.gpu, moves)),
         "stream_create_host_us": host_us(cuda.stream),
         "event_host_us": host_us(lambda: cuda("cuEventRecord", cuda.event(), moves)),
@@ -79,15 +79,15 @@ def _beside(bench: Bench, memory: int) -> dict[str, Any]:
     time.sleep(max(0.0, _HELD_S / 2 - (time.perf_counter() - begin)))
     early = time.perf_counter() - begin < 0.9 * _HELD_S
     stuck = [stream for stream in streams if cuda.answer("cuStreamQuery", stream) != "SUCCESS"]
-    told |= {
+    findings |= {
         "streams": len(streams),
         "streams_held_up": len(stuck) if early else None,  # null: a call did not come back in time
         "prefetch_held_up": cuda.answer("cuStreamQuery", moves) != "SUCCESS" if early else None,
     }
     timer.join()
     bench.wait(held)
-    told["prefetch_beside_a_free_us"] = _beside_a_free(bench, memory, managed, size, plain)
-    return told
+    findings["prefetch_beside_a_free_us"] = _beside_a_free(bench, memory, managed, size, plain)
+    return findings
 
 
 def _beside_a_free(bench: Bench, memory: int, managed: int, size: int, plain: int) -> float | None:

@@ -24,8 +24,8 @@ def answer(bench: Bench) -> dict[str, Any]:
     bench.launch("read", memory, 32)
     bench.wait()
     loops = os.environ.get("DEEPUM_ACCEPTANCE_LOOPS")  # set by the runner, once it is compiled
-    told = _loops(bench, memory, loops) if loops else {"loops": "were not compiled"}
-    return {**told, "launch_queue": _queue(bench, memory)}
+    findings = _loops(bench, memory, loops) if loops else {"loops": "were not compiled"}
+    return {**findings, "launch_queue": _queue(bench, memory)}
 
 
 def _loops(bench: Bench, memory: int, path: str) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _loops(bench: Bench, memory: int, path: str) -> dict[str, Any]:
     function, stream = (
         ctypes.c_void_p(int(handle)) for handle in (cuda.kernel("read"), bench.stream)
     )
-    told: dict[str, Any] = {"launches": count}
+    findings: dict[str, Any] = {"launches": count}
     for number, name in enumerate(_WHAT):
         for _ in range(_ROUNDS):  # the first has the driver's own preparations in it
             host, done = ctypes.c_double(), ctypes.c_double()
@@ -54,13 +54,13 @@ def _loops(bench: Bench, memory: int, path: str) -> dict[str, Any]:
                 count,
             )
             if code := run(*arguments, ctypes.byref(host), ctypes.byref(done)):
-                told[name] = f"error {code}"
+                findings[name] = f"error {code}"
                 break
             for what, value in (("host_us", host.value), ("done_us", done.value)):
-                told[f"{name}_{what}"] = min(
-                    round(value / count, 3), told.get(f"{name}_{what}", 1e9)
+                findings[f"{name}_{what}"] = min(
+                    round(value / count, 3), findings.get(f"{name}_{what}", 1e9)
                 )
-    return told
+    return findings
 
 
 def _queue(bench: Bench, memory: int) -> int | None:

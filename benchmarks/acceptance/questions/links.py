@@ -15,7 +15,7 @@ from deepum.doctor.driver import MIB
 
 def answer(bench: Bench) -> dict[str, Any]:
     cuda = bench.cuda
-    told: dict[str, Any] = {"one_way": link.measure(cuda, bench.simulated)}
+    findings: dict[str, Any] = {"one_way": link.measure(cuda, bench.simulated)}
     size = bench.whole(256 * MIB)
     other = cuda.stream()
     pinned, device = (
@@ -27,7 +27,9 @@ def answer(bench: Bench) -> dict[str, Any]:
         cuda("cuMemcpyHtoDAsync", device[0], pinned[0], size, bench.stream)
         cuda("cuMemcpyDtoHAsync", pinned[1], device[1], size, other)
 
-    told["both_pinned_gbps"] = gbps(2 * size, min(_both(bench, other, copies) for _ in range(3)))
+    findings["both_pinned_gbps"] = gbps(
+        2 * size, min(_both(bench, other, copies) for _ in range(3))
+    )
     going, coming = cuda.managed(size), cuda.managed(size)
     bench.fill(going, size, 1)
     bench.fill(coming, size, 2)
@@ -51,9 +53,9 @@ def answer(bench: Bench) -> dict[str, Any]:
             bench.put(going, size, cuda.gpu)
             bench.put(coming, size, cuda.host)
             best = max(best, gbps(2 * size, _both(bench, other, work)))
-        told[name] = best
-    told["bytes"] = size
-    return told
+        findings[name] = best
+    findings["bytes"] = size
+    return findings
 
 
 def _prefetch_elsewhere(bench: Bench, address: int, size: int, stream: Any) -> None:

@@ -21,13 +21,15 @@ _MOVES = 64
 
 
 def answer(bench: Bench) -> dict[str, Any]:
-    told: dict[str, Any] = {"held_us": round((_HELD_S - _BEFORE_S) * 1e6)}
+    findings: dict[str, Any] = {"held_us": round((_HELD_S - _BEFORE_S) * 1e6)}
     if bench.simulated:  # its calls are carried out one at a time
-        return told | {"moves": _deferred(bench)}
+        return findings | {"moves": _deferred(bench)}
     memory = _Memory(bench)
     for name, waits in memory.situations().items():
-        told[name] = {what: _beside(bench, waits, work) for what, work in memory.calls().items()}
-    return told | {"moves": _deferred(bench)}
+        findings[name] = {
+            what: _beside(bench, waits, work) for what, work in memory.calls().items()
+        }
+    return findings | {"moves": _deferred(bench)}
 
 
 class _Memory:
@@ -117,7 +119,7 @@ def _deferred(bench: Bench) -> dict[str, Any]:
     size = 2 * MIB
     out, back = cuda.managed(_MOVES * size), cuda.managed(_MOVES * size)
     free = cuda.managed(size)
-    told: dict[str, Any] = {"calls": _MOVES}
+    findings: dict[str, Any] = {"calls": _MOVES}
     for name, ways in (("out", (out,)), ("in", (back,)), ("both", (out, back))):
         bench.fill(out, _MOVES * size, 1)
         bench.put(out, _MOVES * size, cuda.gpu)
@@ -144,7 +146,7 @@ def _deferred(bench: Bench) -> dict[str, Any]:
         while not done and time.perf_counter() < until and not gate.word.value:
             done = cuda.answer("cuStreamQuery", independent) == "SUCCESS"
         slow = [i for i, took in enumerate(times) if took > 20_000]
-        told[name] = {
+        findings[name] = {
             "longest_us": max(times),
             "first_that_waits": slow[0] if slow else None,
             "of_another_stream_us": call_us,
@@ -154,5 +156,5 @@ def _deferred(bench: Bench) -> dict[str, Any]:
         begin = time.perf_counter()
         for stream in (*streams.values(), independent):
             bench.wait(stream)
-        told[name]["then_ms"] = round((time.perf_counter() - begin) * 1e3, 2)
-    return told
+        findings[name]["then_ms"] = round((time.perf_counter() - begin) * 1e3, 2)
+    return findings

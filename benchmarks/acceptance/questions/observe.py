@@ -18,30 +18,30 @@ _BLOCKS = 8  # of the probe
 
 
 def answer(bench: Bench) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    findings: dict[str, Any] = {
         "cupti": cupti.examine(int(bench.cuda.device)),
         "uvm_tools": {"there": _TOOLS.exists()},
     }
     if _TOOLS.exists():
         try:
             os.close(os.open(_TOOLS, os.O_RDWR | os.O_CLOEXEC))
-            told["uvm_tools"]["opens"] = True
+            findings["uvm_tools"]["opens"] = True
         except OSError as error:
-            told["uvm_tools"]["opens"] = error.strerror
-    told["uvm_tools"] |= uvm_tools.examine()
-    if told["uvm_tools"]["error"] is None:
-        told["uvm_tools"]["probe"] = _probe(bench)
+            findings["uvm_tools"]["opens"] = error.strerror
+    findings["uvm_tools"] |= uvm_tools.examine()
+    if findings["uvm_tools"]["error"] is None:
+        findings["uvm_tools"]["probe"] = _probe(bench)
     driver = host.kernel_driver()
-    told["kernel_driver"] = (
+    findings["kernel_driver"] = (
         {"version": driver.text, "open": driver.open} if driver is not None else None
     )
     # The module's settings, where they can be read: the prefetcher, its threshold, HMM.
     parameters = Path("/sys/module/nvidia_uvm/parameters")
-    told["module_parameters"] = {
+    findings["module_parameters"] = {
         path.name: host.read(str(path.relative_to("/"))).strip()
         for path in sorted(parameters.glob("*"))
     }
-    return told
+    return findings
 
 
 def _probe(bench: Bench) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _probe(bench: Bench) -> dict[str, Any]:
     size = min(_BLOCKS * BLOCK, bench.whole(_BLOCKS * BLOCK))
     memory = bench.cuda.managed(size)
     touched = set(range(memory // BLOCK, (memory + size - 1) // BLOCK + 1))
-    told: dict[str, Any] = {"blocks": len(touched)}
+    findings: dict[str, Any] = {"blocks": len(touched)}
     try:
         queue = uvm_tools.Queue()
         for does in ("read", "write"):
@@ -64,7 +64,7 @@ def _probe(bench: Bench) -> dict[str, Any]:
             bench.wait()
             seen = queue.take()
             queue.disable()
-            told[does] = {
+            findings[does] = {
                 "ms": ms,
                 "faults": seen.faults,
                 "batches": len(seen.batches),
@@ -75,6 +75,6 @@ def _probe(bench: Bench) -> dict[str, Any]:
             }
         queue.close()
     except (uvm_tools.UnusableError, CudaError, OSError) as error:  # what was found before is kept
-        told["error"] = str(error)
+        findings["error"] = str(error)
     bench.cuda.free(memory)
-    return told
+    return findings

@@ -21,25 +21,25 @@ def answer(bench: Bench) -> dict[str, Any]:
     memory, other = cuda.managed(size), cuda.managed(size)
     bench.fill(memory, size, 1)
     bench.fill(other, size, 2)
-    told: dict[str, Any] = {"bytes": size}
+    findings: dict[str, Any] = {"bytes": size}
     for name, start, place in (("to_host", cuda.gpu, cuda.host), ("to_gpu", cuda.host, cuda.gpu)):
         bench.put(memory, size, start)
-        told[name] = _behind_event(bench, size, [_prefetch(bench, memory, size, place)])
+        findings[name] = _behind_event(bench, size, [_prefetch(bench, memory, size, place)])
     bench.put(memory, size, cuda.gpu)
     bench.put(other, size, cuda.host)
-    told["both"] = _behind_event(
+    findings["both"] = _behind_event(
         bench,
         2 * size,
         [_prefetch(bench, memory, size, cuda.host), _prefetch(bench, other, size, cuda.gpu)],
     )
     if bench.has("cuMemDiscardBatchAsync"):
         bench.put(memory, size, cuda.gpu)
-        told["discard"] = _behind_event(
+        findings["discard"] = _behind_event(
             bench,
             size,
             [lambda stream: bench.batch("cuMemDiscardBatchAsync", [(memory, size)], None, stream)],
         )
-    return told
+    return findings
 
 
 def _prefetch(bench: Bench, memory: int, size: int, place: Any) -> Callable[[Any], None]:
@@ -77,11 +77,11 @@ def _behind_event(bench: Bench, size: int, moves: list[Callable[[Any], None]]) -
     for stream in streams:
         bench.wait(stream)
     waited_ms = (time.perf_counter() - opened) * 1e3
-    told = {
+    findings = {
         "returns_before_the_event": early,
         "host_us": host,
         "moved_before_the_event": done_early,
     }
     if early and not bench.simulated:  # the simulated GPU's time is not the clock's
-        told["gbps_behind_it"] = gbps(size, waited_ms)
-    return told
+        findings["gbps_behind_it"] = gbps(size, waited_ms)
+    return findings

@@ -19,8 +19,8 @@ def answer(bench: Bench) -> dict[str, Any]:
     size = bench.whole(256 * MIB)
     memory = cuda.managed(size)
     bench.fill(memory, size, 0)
-    told: dict[str, Any] = {"bytes": size, "counters": counters.refused or "CUPTI"}
-    told["resident_read_gbps"] = gbps(
+    findings: dict[str, Any] = {"bytes": size, "counters": counters.refused or "CUPTI"}
+    findings["resident_read_gbps"] = gbps(
         size, bench.milliseconds(lambda: bench.sweep("read", memory, size))
     )
     cuda.advise(memory, size, "SET_PREFERRED_LOCATION", cuda.host)
@@ -31,18 +31,18 @@ def answer(bench: Bench) -> dict[str, Any]:
             counters.take()
             before = cuda.free_bytes()
             elapsed = bench.milliseconds(lambda name=name: bench.sweep(name, memory, size))  # type: ignore[misc]
-            told[f"{name}_{turn}"] = {
+            findings[f"{name}_{turn}"] = {
                 "gbps": gbps(size, elapsed),
                 "gpu_bytes_taken": before - cuda.free_bytes(),
                 "counted": counters.take(),
             }
     # A line each: what it costs to use a little of every line.
     elapsed = bench.milliseconds(lambda: bench.launch("read", memory, size // _LINE, _LINE))
-    told["lines_read_per_us"] = round(size / _LINE / (elapsed * 1e3), 2)
+    findings["lines_read_per_us"] = round(size / _LINE / (elapsed * 1e3), 2)
     if not bench.simulated:  # there, kernels compute nothing: 1 was written, 2 added
-        told["atomics_right"] = bench.same(memory, size, 3)
+        findings["atomics_right"] = bench.same(memory, size, 3)
     cuda.advise(memory, size, "UNSET_ACCESSED_BY", cuda.gpu)
     cuda.advise(memory, size, "UNSET_PREFERRED_LOCATION", cuda.host)
     counters.stop()
     cuda.free(memory)
-    return told
+    return findings

@@ -9,7 +9,7 @@ from typing import Any
 
 from acceptance.bench import Bench
 
-_ASKED = (
+_SYMBOLS = (
     ("cuMemAlloc", 3020),
     ("cuMemFree", 3020),
     ("cuMemGetInfo", 3020),
@@ -29,8 +29,8 @@ _PER_THREAD = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 
 def answer(bench: Bench) -> dict[str, Any]:
     library = ctypes.CDLL("libcuda.so.1")
-    told: dict[str, Any] = {}
-    for name, version in _ASKED:
+    findings: dict[str, Any] = {}
+    for name, version in _SYMBOLS:
         exported = {}
         for form in _FORMS:
             symbol = getattr(library, name + form, None)
@@ -38,5 +38,5 @@ def answer(bench: Bench) -> dict[str, Any]:
                 exported[ctypes.cast(symbol, ctypes.c_void_p).value] = name + form
         for flags, kind in ((0, "default"), (_PER_THREAD, "per_thread")):
             pointer = int(bench.cuda("cuGetProcAddress", name.encode(), version, flags)[0])
-            told[f"{name} {version} {kind}"] = exported.get(pointer, "no exported symbol")
-    return told
+            findings[f"{name} {version} {kind}"] = exported.get(pointer, "no exported symbol")
+    return findings

@@ -27,8 +27,8 @@ def answer(bench: Bench) -> dict[str, Any]:
         result = getattr(library, function)(value, number, ctypes.c_uint64(address))
         return "SUCCESS" if result == 0 else cuda.name_of(result), int(value[0])
 
-    def asked(address: int) -> dict[str, Any]:
-        told: dict[str, Any] = {
+    def examine(address: int) -> dict[str, Any]:
+        findings: dict[str, Any] = {
             "ipc": cuda.answer("cuIpcGetMemHandle", address),
             "dma_buf": cuda.answer(
                 "cuMemGetHandleForAddressRange",
@@ -45,8 +45,8 @@ def answer(bench: Bench) -> dict[str, Any]:
             ("says_gpu_direct", _IS_GPU_DIRECT_RDMA_CAPABLE),
         ):
             result, value = attribute("cuPointerGetAttribute", number, address)
-            told[name] = bool(value & 0xFFFFFFFF) if result == "SUCCESS" else result
-        return told
+            findings[name] = bool(value & 0xFFFFFFFF) if result == "SUCCESS" else result
+        return findings
 
     device, managed = int(cuda("cuMemAlloc", _BYTES)), cuda.managed(_BYTES)
     return {
@@ -54,8 +54,8 @@ def answer(bench: Bench) -> dict[str, Any]:
             name.lower(): cuda.attribute(name)
             for name in ("IPC_EVENT_SUPPORTED", "DMA_BUF_SUPPORTED", "GPU_DIRECT_RDMA_SUPPORTED")
         },
-        "device": asked(device),
-        "managed": asked(managed),
+        "device": examine(device),
+        "managed": examine(managed),
         "own_handle_opened": cuda.answer(
             "cuIpcOpenMemHandle", cuda("cuIpcGetMemHandle", device), 1
         ),

@@ -24,7 +24,7 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
     """`rows` of runs; those with a budget have `bound_ms`, `to_bound` and `same_bits`. `left_out`:
     what there was no time for. `traces`: of which models one was kept.
     """
-    told: dict[str, Any] = {"rows": [], "left_out": [], "link": _link(place), "traces": {}}
+    findings: dict[str, Any] = {"rows": [], "left_out": [], "link": _link(place), "traces": {}}
     watch = Watch(place)
     plain: dict[str, dict[str, Any]] = {}
     known = _sections(place, "overhead").get("rows", [])
@@ -34,11 +34,11 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
         ]
         if not any(row["what"] == PLAIN and "error" not in row for row in rows):
             rows = train(place, watch, model, PLAIN, None, deadline.left, overhead.instead(place))
-        told["rows"] += rows
+        findings["rows"] += rows
         for row in rows:
             if row["what"] == PLAIN and "error" not in row:
                 plain[model] = row
-        keep(told)
+        keep(findings)
     # The simulated GPU is always in lock-step.
     kinds = {50: (DEEPUM, EMULATED, *([] if place.simulated else [SYNC]))}
     cases = [
@@ -49,17 +49,17 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
     ]
     for share, model, what in cases:
         if model not in plain or deadline.left < 5:
-            told["left_out"].append(f"{model} {share} % {what}")
+            findings["left_out"].append(f"{model} {share} % {what}")
             continue
         budget = max(_LEAST_BUDGET, plain[model]["peak_allocated_bytes"] * share // 100)
         row = train(place, watch, model, what, budget, deadline.left)[0]
-        told["rows"].append(
-            row | {"share": share, **_against(plain[model], row, budget, told["link"])}
+        findings["rows"].append(
+            row | {"share": share, **_against(plain[model], row, budget, findings["link"])}
         )
-        if "error" not in row and model not in told["traces"]:
-            told["traces"][model] = traces.keep(place, model, budget)
-        keep(told)
-    keep(told)
+        if "error" not in row and model not in findings["traces"]:
+            findings["traces"][model] = traces.keep(place, model, budget)
+        keep(findings)
+    keep(findings)
 
 
 def _against(
@@ -83,10 +83,10 @@ def _against(
 def _sections(place: Place, name: str) -> dict[str, Any]:
     """What an earlier section kept."""
     try:
-        told = json.loads((Path(place.folder) / f"{name}.json").read_text(encoding="utf-8"))
+        content = json.loads((Path(place.folder) / f"{name}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _link(place: Place) -> dict[str, Any]:

@@ -51,13 +51,13 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
     """`programs`: how many were right, and what went wrong; `training`: where bits were
     compared.
     """
-    told: dict[str, Any] = {"training": _training(place), "programs": {}}
-    keep(told)
+    findings: dict[str, Any] = {"training": _training(place), "programs": {}}
+    keep(findings)
     folder = Path(place.folder) / "proof"
     folder.mkdir()
     if place.cuda_include is None:
-        told["programs"] = {"error": "cuda.h was not found"}
-        keep(told)
+        findings["programs"] = {"error": "cuda.h was not found"}
+        keep(findings)
         return
     import deepum
 
@@ -69,10 +69,10 @@ def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline
             try:
                 runner.tools = replace(runner.tools, kernels=_cuda_kernels(place, folder))
             except (OSError, subprocess.CalledProcessError) as error:
-                told["programs"] = {"error": f"nvcc: {error}"}
-                keep(told)
+                findings["programs"] = {"error": f"nvcc: {error}"}
+                keep(findings)
                 return
-        _programs(place, runner, lambda programs: keep(told | {"programs": programs}), deadline)
+        _programs(place, runner, lambda programs: keep(findings | {"programs": programs}), deadline)
 
 
 def _cuda_kernels(place: Place, folder: Path) -> Path:
@@ -117,13 +117,13 @@ def _programs(
     right: Counter[str] = Counter()
     wrong: list[dict[str, Any]] = []
     without = 0
-    told: dict[str, Any] = {}
+    findings: dict[str, Any] = {}
     for batch in batches(_SHORT_PROGRAMS if place.short else _PROGRAMS, 0):
         programs = _fit(batch, place.simulated)
         if not programs:
             continue
         if deadline.left < 3:
-            told["cut"] = True
+            findings["cut"] = True
             break
         path = runner.write(programs)
         meant = runner.meant(path)
@@ -147,15 +147,15 @@ def _programs(
                         "said": ran.said[-300:],
                     }
                 )
-        told |= {"right": dict(right), "wrong": wrong}
-        keep(told)
+        findings |= {"right": dict(right), "wrong": wrong}
+        keep(findings)
     reports = runner.reports()
     names = ("bytes_prefetched", "bytes_evicted", "bytes_invalidated")
     # Else it would prove nothing.
-    told["moved"] = {
+    findings["moved"] = {
         name: sum(session["core"][name] for session in reports.sessions) for name in names
     }
-    keep(told)
+    keep(findings)
 
 
 def _plain(place: Place, runner: Runner, path: Path) -> Outcome:
@@ -168,8 +168,8 @@ def _training(place: Place) -> list[dict[str, Any]]:
     found = []
     for section, rows in (("overhead", "compared"), ("budgets", "rows")):
         path = Path(place.folder) / f"{section}.json"
-        told = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        for row in told.get(rows, []):
+        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        for row in content.get(rows, []):
             if "same_bits" in row:
                 where = (
                     f"{row['what']} at {row['share']} %"

@@ -28,20 +28,20 @@ def instead(place: Place) -> tuple[str, ...]:
 
 def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline) -> None:
     """`rows` of runs, and `compared` for each model."""
-    told: dict[str, Any] = {"rows": [], "compared": []}
+    findings: dict[str, Any] = {"rows": [], "compared": []}
     watch = Watch(place)
     for model in [model for model in MODELS if model in place.models]:
         if deadline.left < 10:
-            told["cut"] = f"no time left before {model}"
+            findings["cut"] = f"no time left before {model}"
             break
         rows = train(place, watch, model, PLAIN, None, deadline.left, instead(place))
-        told["rows"] += rows
-        keep(told)
+        findings["rows"] += rows
+        keep(findings)
         rows += (under := train(place, watch, model, DEEPUM, None, deadline.left))
-        told["rows"] += under
-        told["compared"].append(compare(model, rows[0], under[0]))
-        keep(told)
-    keep(told)
+        findings["rows"] += under
+        findings["compared"].append(compare(model, rows[0], under[0]))
+        keep(findings)
+    keep(findings)
 
 
 def compare(model: str, plain: dict[str, Any], under: dict[str, Any]) -> dict[str, Any]:

@@ -19,25 +19,25 @@ _MOST_SECONDS = 25.0
 
 def run(place: Place, keep: Callable[[dict[str, Any]], None], deadline: Deadline) -> None:
     """By name, what was seen; `error` where nothing was."""
-    told: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     for name in QUESTIONS:
         seconds = min(_MOST_SECONDS, deadline.left)
         if seconds < 1:
-            told[name] = {"error": "no time left"}
+            answers[name] = {"error": "no time left"}
             continue
         kinds = ["simulated" if place.simulated else "real", "short" if place.short else "whole"]
         command = [sys.executable, "-P", "-m", "acceptance.ask", name, str(place.ordinal), *kinds]
         ran = processes.run(command, place.driver_environment(), seconds)
-        told[name] = _told(ran)
-        keep(told)
-    keep(told)
+        answers[name] = _answer(ran)
+        keep(answers)
+    keep(answers)
 
 
-def _told(ran: processes.Ran) -> dict[str, Any]:
+def _answer(ran: processes.Ran) -> dict[str, Any]:
     if ran.trouble is not None:
         return {"error": ran.trouble}
     try:
-        told = json.loads(ran.out.splitlines()[-1])
+        answer = json.loads(ran.out.splitlines()[-1])
     except (IndexError, ValueError):
         return {"error": "told nothing"}
-    return {**told, "seconds": round(ran.seconds, 1)}
+    return {**answer, "seconds": round(ran.seconds, 1)}
