@@ -114,8 +114,8 @@ def included(room: str) -> list[tuple[str, list[str]]]:
 def test_what_a_room_includes_lies_below_it(room: str) -> None:
     allowed = BELOW[room]
     wrong = [
-        told
-        for told, of_name in included(room)
+        place
+        for place, of_name in included(room)
         if not of_name or any(room_of(file) not in allowed for file in of_name)
     ]
     assert not wrong

@@ -46,13 +46,13 @@ def dense(seed: int, pieces: int, time: int = 1000, size: int = 4096) -> list[Bu
 
 def apart(buffers: list[Buffer], offsets: list[int]) -> bool:
     """Whether no two that live at the same time overlap, pair by pair, and all are aligned."""
-    told = list(zip(buffers, offsets, strict=True))
-    return all(at >= 0 and at % one.alignment == 0 for one, at in told) and not any(
+    placements = list(zip(buffers, offsets, strict=True))
+    return all(at >= 0 and at % one.alignment == 0 for one, at in placements) and not any(
         one.begin < other.end
         and other.begin < one.end
         and at < other_at + other.size
         and other_at < at + one.size
-        for (one, at), (other, other_at) in itertools.combinations(told, 2)
+        for (one, at), (other, other_at) in itertools.combinations(placements, 2)
     )
 
 

@@ -88,13 +88,15 @@ class Device:
         del self._sizes[address]
 
     @property
-    def told(self) -> pytorch.Statistics:
+    def counters(self) -> pytorch.Statistics:
         """Checked against what we know."""
-        told = pytorch.statistics()
-        assert told.held_bytes == self.fake.fake_held()
+        counters = pytorch.statistics()
+        assert counters.held_bytes == self.fake.fake_held()
         rounded = {address: -(-size // 512) * 512 for address, size in self._sizes.items()}
-        assert told.live_bytes == sum(rounded.values()) - sum(rounded[one] for one in self._used)
-        return told
+        assert counters.live_bytes == sum(rounded.values()) - sum(
+            rounded[one] for one in self._used
+        )
+        return counters
 
 
 Script = list[tuple[str, int, int]]  # ("+", name, size), ("-", name, 0)
@@ -159,21 +161,21 @@ def programs(device: Device) -> dict[str, int]:
         script = iteration(rng, 60 + rng.randrange(100))
         for _ in range(4):
             run(device, script)
-        before = device.told
+        before = device.counters
         run(device, script)
-        after = device.told
+        after = device.counters
         assert after.planned - before.planned >= after.requests - before.requests - 8
         assert after.plan_bytes >= after.plan_load_bytes
         for _ in range(12):
             run(device, deviating(rng, script))
-        conflicts += device.told.conflicts - after.conflicts
-        deviations += device.told.deviating - after.deviating
+        conflicts += device.counters.conflicts - after.conflicts
+        deviations += device.counters.deviating - after.deviating
         for _ in range(2):
             run(device, script)
     for address in kept:
         assert address is not None
         device.free(address)
-    return {"conflicts": conflicts, "deviations": deviations, "plans": device.told.plans}
+    return {"conflicts": conflicts, "deviations": deviations, "plans": device.counters.plans}
 
 
 def streams(device: Device) -> dict[str, int]:
@@ -182,7 +184,7 @@ def streams(device: Device) -> dict[str, int]:
     script = iteration(rng, 80)
     for _ in range(6):
         run(device, script, 1)
-    assert device.told.planned > 0
+    assert device.counters.planned > 0
     used = 0
     for number in range(40):
         for stream in (1, 2):
@@ -194,7 +196,7 @@ def streams(device: Device) -> dict[str, int]:
         used = max(used, device.used)
         if number % 5 == 4:
             device.finish()
-    return {"planned": device.told.planned, "used": used}
+    return {"planned": device.counters.planned, "used": used}
 
 
 def other_stream(device: Device) -> dict[str, bool]:
@@ -226,13 +228,17 @@ def shortage(device: Device) -> dict[str, object]:
     device.fake.fake_limit(most + most // 2)
     for _ in range(5):
         run(device, script)
-    planned = device.told.planned
+    planned = device.counters.planned
     run(device, iteration(rng, 20))  # out of the arena, where the driver has no more
     too_much = device.allocate(2 * most)
-    assert device.told.failures == 1
+    assert device.counters.failures == 1
     for _ in range(3):
         run(device, script)
-    return {"planned": planned, "failed": too_much is None, "more": device.told.planned > planned}
+    return {
+        "planned": planned,
+        "failed": too_much is None,
+        "more": device.counters.planned > planned,
+    }
 
 
 def all_given_back(device: Device) -> dict[str, int]:
@@ -240,14 +246,14 @@ def all_given_back(device: Device) -> dict[str, int]:
     script = iteration(random.Random(4), 100)
     for _ in range(5):
         run(device, script)
-    assert device.told.arena_bytes > 0
-    whole = device.told.held_bytes + 64 * MiB
+    assert device.counters.arena_bytes > 0
+    whole = device.counters.held_bytes + 64 * MiB
     device.fake.fake_limit(whole)
     address = device.allocate(whole)
     assert address is not None
-    told = device.told
+    counters = device.counters
     device.free(address)
-    return {"arena": told.arena_bytes}
+    return {"arena": counters.arena_bytes}
 
 
 def last_resort(device: Device) -> dict[str, bool]:
@@ -257,14 +263,14 @@ def last_resort(device: Device) -> dict[str, bool]:
     script = iteration(random.Random(4), 100)
     for _ in range(5):
         run(device, script)
-    arena = device.told.arena_bytes
-    device.fake.fake_limit(device.told.held_bytes)
+    arena = device.counters.arena_bytes
+    device.fake.fake_limit(device.counters.held_bytes)
     run(device, script[: next(i for i, (kind, *_) in enumerate(script) if kind == "-")], leave=True)
-    before = device.told.arena_live_bytes
+    before = device.counters.arena_live_bytes
     other = device.allocate(arena // 2, 5)
     found = device.allocate(arena // 2)
     return {
-        "arena": 0 < before < device.told.arena_live_bytes,
+        "arena": 0 < before < device.counters.arena_live_bytes,
         "served": found is not None,
         "refused": other is None,
     }
@@ -299,8 +305,12 @@ def layers(device: Device) -> dict[str, int]:
 
     for _ in range(6):
         step()
-    told = device.told
-    return {"plan_requests": told.plan_requests, "load": told.plan_load_bytes, "plans": told.plans}
+    counters = device.counters
+    return {
+        "plan_requests": counters.plan_requests,
+        "load": counters.plan_load_bytes,
+        "plans": counters.plans,
+    }
 
 
 def kept_results(device: Device) -> dict[str, int]:
@@ -314,8 +324,12 @@ def kept_results(device: Device) -> dict[str, int]:
         if result:
             device.free(result)
         result = new
-    told = device.told
-    return {"planned": told.planned, "conflicts": told.conflicts, "unplanned": told.unplanned}
+    counters = device.counters
+    return {
+        "planned": counters.planned,
+        "conflicts": counters.conflicts,
+        "unplanned": counters.unplanned,
+    }
 
 
 CASES: dict[str, Callable[[Device], object]] = {

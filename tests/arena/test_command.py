@@ -29,9 +29,9 @@ def instance(tmp_path: Path) -> Path:
 def test_every_allocator_has_a_line_and_the_best_is_written(
     deepum: Deepum, instance: Path, tmp_path: Path
 ) -> None:
-    told = deepum("arena", instance, "--compare", "--output", "out.csv", "--json", "out.json")
-    assert told.returncode == 0, told.stderr
-    head, _, *rows = told.stdout.splitlines()
+    result = deepum("arena", instance, "--compare", "--output", "out.csv", "--json", "out.json")
+    assert result.returncode == 0, result.stderr
+    head, _, *rows = result.stdout.splitlines()
     assert head.startswith("dense.csv: 50 buffers, at most ") and "(4096 bytes)" in head
     assert [row.split()[0] for row in rows] == [allocator.name for allocator in ALLOCATORS]
     kept = json.loads((tmp_path / "out.json").read_text())
@@ -46,9 +46,9 @@ def test_every_allocator_has_a_line_and_the_best_is_written(
 
 
 def test_one_allocator_tells_all_its_incumbents(deepum: Deepum, instance: Path) -> None:
-    told = deepum("arena", instance, "--allocator", "best-fit")
-    rows = [line.split() for line in told.stdout.splitlines()[2:]]
-    assert told.returncode == 0 and rows and {row[0] for row in rows} == {"best-fit"}
+    result = deepum("arena", instance, "--allocator", "best-fit")
+    rows = [line.split() for line in result.stdout.splitlines()[2:]]
+    assert result.returncode == 0 and rows and {row[0] for row in rows} == {"best-fit"}
     sizes = [int(row[3]) for row in rows]
     assert sizes == sorted(sizes, reverse=True)
 
@@ -56,8 +56,8 @@ def test_one_allocator_tells_all_its_incumbents(deepum: Deepum, instance: Path) 
 def test_a_capacity_that_is_not_reached_is_code_1(deepum: Deepum, instance: Path) -> None:
     found = deepum("arena", instance, "--capacity", "4KiB")
     assert found.returncode == 0 and "  fits" in found.stdout
-    told = deepum("arena", instance, "--allocator", "greedy", "--capacity", "4KiB")
-    assert told.returncode == 1 and "does not fit" in told.stdout
+    result = deepum("arena", instance, "--allocator", "greedy", "--capacity", "4KiB")
+    assert result.returncode == 1 and "does not fit" in result.stdout
 
 
 def test_arguments_that_cannot_be_used_are_refused(instance: Path) -> None:
@@ -77,6 +77,6 @@ def test_bad_input_is_one_line_and_code_2(deepum: Deepum, tmp_path: Path) -> Non
         (["bad.csv"], "arena bad.csv: line 2: upper 'three' is no whole number"),
         (["bert-base", "--machine", "abacus"], "abacus"),
     ):
-        told = deepum("arena", *arguments)
-        assert told.returncode == 2 and told.stdout == ""
-        assert told.stderr.count("\n") == 1 and cause in told.stderr
+        result = deepum("arena", *arguments)
+        assert result.returncode == 2 and result.stdout == ""
+        assert result.stderr.count("\n") == 1 and cause in result.stderr

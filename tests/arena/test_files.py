@@ -50,8 +50,8 @@ def test_what_is_written_is_read_again() -> None:
         ("id,lower,upper,size,alignment\na,0,3,4,0\n", "line 2: alignment '0'"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_line(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_read_is_named_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         parse(text)
 
 

@@ -32,8 +32,8 @@ def run(deepum: Deepum) -> Run:
             timeout=300,
         )
         assert result.returncode == 0, result.stderr
-        told = [line for line in result.stderr.splitlines() if line.startswith("{")]
-        return result.stdout, json.loads(told[-1]) if told else {}
+        documents = [line for line in result.stderr.splitlines() if line.startswith("{")]
+        return result.stdout, json.loads(documents[-1]) if documents else {}
 
     return run
 
@@ -41,32 +41,32 @@ def run(deepum: Deepum) -> Run:
 @pytest.mark.parametrize("shim", [False, True], ids=["plain", "shim"])
 def test_random_programs_compute_the_same_bits(run: Run, shim: bool) -> None:
     expected, _ = run("caching", "random_programs", shim=shim)
-    found, told = run("arena", "random_programs", shim=shim)
+    found, figures = run("arena", "random_programs", shim=shim)
     assert found == expected
-    assert told["planned"] > 500
-    assert told["conflicts"] > 50
-    assert told["deviating"] > 50
+    assert figures["planned"] > 500
+    assert figures["conflicts"] > 50
+    assert figures["deviating"] > 50
 
 
 def test_a_training_follows_its_plan(run: Run) -> None:
-    _, told = run("arena", "training")
-    assert told["plans"] == 1
-    assert told["conflicts"] == told["deviating"] == 0
-    assert told["planned"] >= 9 * told["plan_requests"]
+    _, figures = run("arena", "training")
+    assert figures["plans"] == 1
+    assert figures["conflicts"] == figures["deviating"] == 0
+    assert figures["planned"] >= 9 * figures["plan_requests"]
     # The search ends by the clock, and may leave a bit.
-    assert told["plan_load_bytes"] <= told["plan_bytes"] <= 1.01 * told["plan_load_bytes"]
+    assert figures["plan_load_bytes"] <= figures["plan_bytes"] <= 1.01 * figures["plan_load_bytes"]
 
 
 def test_a_training_that_recomputes_follows_its_plan(run: Run) -> None:
-    _, told = run("arena", "recomputing")
-    assert told["plans"] >= 1
-    assert told["planned"] >= 5 * told["plan_requests"]
+    _, figures = run("arena", "recomputing")
+    assert figures["plans"] >= 1
+    assert figures["planned"] >= 5 * figures["plan_requests"]
 
 
 def test_a_shortage_is_the_error_that_programs_know(run: Run) -> None:
-    found, told = run("arena", "shortage")
+    found, figures = run("arena", "shortage")
     assert found == "True\nlimited\n1048576 1048576\n" == run("caching", "shortage")[0]
-    assert told["failures"] == 2
+    assert figures["failures"] == 2
 
 
 def test_a_graph_is_refused_in_one_line(run: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from told import MIB, SOFT, Ran
+from finished_run import MIB, SOFT, Ran
 
 __all__ = ["HERE", "MIB", "SOFT", "Ran"]
 HERE = Path(__file__).resolve().parent

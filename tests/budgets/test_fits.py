@@ -53,7 +53,8 @@ def test_what_fits_is_neither_moved_nor_slower_than_plain_device_memory(
     plain, bare = steps(DEEPUM_DISABLE="1")
     times, ran = steps()
     assert (
-        bare.told["processes"][0]["session"] is None and bare.simulated["peak_managed_bytes"] == 0
+        bare.statistics["processes"][0]["session"] is None
+        and bare.simulated["peak_managed_bytes"] == 0
     )
     # Nearly all of the card.
     assert 0.85 * (768 << 20) < ran.simulated["peak_managed_bytes"] < 768 << 20
@@ -62,9 +63,9 @@ def test_what_fits_is_neither_moved_nor_slower_than_plain_device_memory(
         assert ours == pytest.approx(theirs, rel=0.01)
     assert ran.core["commands"] == 0
     assert (
-        ran.told["bytes_prefetched"]
-        == ran.told["bytes_evicted"]
-        == ran.told["bytes_invalidated"]
+        ran.statistics["bytes_prefetched"]
+        == ran.statistics["bytes_evicted"]
+        == ran.statistics["bytes_invalidated"]
         == 0
     )
     for counter in ("bytes_h2d", "bytes_d2h", "faults"):

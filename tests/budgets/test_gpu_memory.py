@@ -26,8 +26,11 @@ def test_residency_stays_within_it(
     assert ran.simulated["memory_bytes"] == card
     assert ran.simulated["peak_managed_bytes"] == 400 * MIB
     assert ran.simulated["peak_resident_bytes"] <= BUDGET
-    assert ran.told["bytes_evicted"] > 0
-    assert (ran.told["budget_overshoot_bytes"], ran.told["launches_over_capacity"]) == (0, 0)
+    assert ran.statistics["bytes_evicted"] > 0
+    assert (ran.statistics["budget_overshoot_bytes"], ran.statistics["launches_over_capacity"]) == (
+        0,
+        0,
+    )
 
 
 def test_a_launch_that_alone_exceeds_the_budget_runs_and_is_reported(
@@ -36,10 +39,14 @@ def test_a_launch_that_alone_exceeds_the_budget_runs_and_is_reported(
     ran = run(["--gpu-memory", "256MiB"], *sweep, 3, 300, 2, env=SOFT)
     assert ran.out.endswith("all 3 arrays are right\n")
     # The fills, the sweeps, the copies back.
-    assert ran.told["launches_over_capacity"] == 3 + 2 * 3 + 3
+    assert ran.statistics["launches_over_capacity"] == 3 + 2 * 3 + 3
     # The driver took what the launch needed; the program's waits saw the most of it.
-    assert 0 < ran.told["budget_overshoot_bytes"] == ran.simulated["peak_resident_bytes"] - BUDGET
-    assert ran.told["budget_overshoot_bytes"] < 300 * MIB
+    assert (
+        0
+        < ran.statistics["budget_overshoot_bytes"]
+        == ran.simulated["peak_resident_bytes"] - BUDGET
+    )
+    assert ran.statistics["budget_overshoot_bytes"] < 300 * MIB
     assert (
         ran.err.count("12 launches alone needed more GPU memory than they may have; they ran\n")
         == 1
@@ -50,8 +57,8 @@ def test_a_launch_that_alone_exceeds_the_budget_runs_and_is_reported(
 def test_on_a_card_of_that_size_such_a_launch_runs_within_it(run: Run, sweep: list[str]) -> None:
     ran = run(["--gpu-memory", "256MiB"], *sweep, 3, 300, 1)
     assert ran.out.endswith("all 3 arrays are right\n")
-    assert ran.told["launches_over_capacity"] == 9
-    assert ran.told["budget_overshoot_bytes"] == 0
+    assert ran.statistics["launches_over_capacity"] == 9
+    assert ran.statistics["budget_overshoot_bytes"] == 0
     assert ran.simulated["peak_resident_bytes"] <= BUDGET
 
 
@@ -59,13 +66,16 @@ def test_watching_only_does_not_keep_the_budget_and_says_by_how_much(
     run: Run, sweep: list[str]
 ) -> None:
     ran = run(["--gpu-memory", "256MiB", "--policy", "on-demand"], *sweep, 10, 40, 2, env=SOFT)
-    assert ran.told["launches_over_capacity"] == 0
-    assert ran.told["budget_overshoot_bytes"] == 400 * MIB - BUDGET
+    assert ran.statistics["launches_over_capacity"] == 0
+    assert ran.statistics["budget_overshoot_bytes"] == 400 * MIB - BUDGET
 
 
 def test_without_a_budget_nothing_is_said_of_it(run: Run, sweep: list[str]) -> None:
     ran = run([], *sweep, 3, 40, 2)
-    assert (ran.told["budget_overshoot_bytes"], ran.told["launches_over_capacity"]) == (None, 0)
+    assert (ran.statistics["budget_overshoot_bytes"], ran.statistics["launches_over_capacity"]) == (
+        None,
+        0,
+    )
     assert "exceeded the budget" not in ran.err and "alone" not in ran.err
 
 
@@ -84,11 +94,11 @@ tell()
 """,
         env=SOFT,
     )
-    told = [
+    changes = [
         event
         for event in events(EventLog.read(tmp_path / "log").records)
         if isinstance(event, Device)
     ]
-    assert [event.kind for event in told] == ["device"] + ["capacity"] * (len(told) - 1)
+    assert [event.kind for event in changes] == ["device"] + ["capacity"] * (len(changes) - 1)
     # 5 MiB in all: two whole UM blocks of them.
-    assert [(BUDGET - event.capacity_bytes) // MIB for event in told] == [0, 2, 4, 2, 0]
+    assert [(BUDGET - event.capacity_bytes) // MIB for event in changes] == [0, 2, 4, 2, 0]

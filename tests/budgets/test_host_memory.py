@@ -40,19 +40,19 @@ tell(before=before, taken=[result for result, _ in taken], full=full, refused=re
     assert facts["full"] == [0, 384 * MIB] == facts["after"]
     assert facts["refused"] == [OUT_OF_MEMORY] * 3
     assert facts["again"] == 0
-    assert ran.told["allocations_refused"] == 3
-    assert ran.told["allocatable_bytes"] == 384 * MIB
-    told = (
+    assert ran.statistics["allocations_refused"] == 3
+    assert ran.statistics["allocatable_bytes"] == 384 * MIB
+    message = (
         "memory ran out: 3 allocations were refused, beyond the 384.0 MiB that GPU and host memory"
     )
-    assert told in ran.err and "try: --host-memory SIZE" in ran.err
+    assert message in ran.err and "try: --host-memory SIZE" in ran.err
 
 
 def test_what_is_nearly_used_up_is_said(python: Python) -> None:
     """370 of 384 MiB; of 512 they are not."""
     snippet = "start()\ntry_alloc(370 * MiB)\ntell(done=1)"
     ran = python(BUDGETS, snippet)
-    assert ran.told["allocations_refused"] == 0
+    assert ran.statistics["allocations_refused"] == 0
     assert "memory is nearly used up: 370.0 MiB of the 384.0 MiB" in ran.err
     ran = python([*BUDGETS[:2], "--host-memory", "256MiB"], snippet)
     assert "nearly used up" not in ran.err
@@ -152,7 +152,7 @@ def by_hand(
 def test_more_than_the_machine_has_is_cut_with_one_line(
     by_hand: Callable[..., tuple[list[int], list[str]]],
 ) -> None:
-    info, said = by_hand(DEEPUM_HOST_MEMORY=str(1 << 60))
+    info, warnings = by_hand(DEEPUM_HOST_MEMORY=str(1 << 60))
     total = (
         next(
             int(line.split()[1])
@@ -162,7 +162,7 @@ def test_more_than_the_machine_has_is_cut_with_one_line(
         * 1024
     )
     assert 256 * MIB < info[1] < 256 * MIB + total
-    assert len(said) == 1 and said[0].startswith("deepum: warning: DEEPUM_HOST_MEMORY: ")
+    assert len(warnings) == 1 and warnings[0].startswith("deepum: warning: DEEPUM_HOST_MEMORY: ")
 
 
 V2 = ("", "0::/", {"max": "memory.max", "used": "memory.current", "cache": "inactive_file"})
@@ -199,13 +199,13 @@ def test_a_control_group_with_less_than_the_machine_counts(
     # The group above is the one that binds: 400 MiB are left.
     group("jobs", str(500 * MIB), 140, 40)
     groups = compile_program("fake_groups.c", shared=True)
-    info, said = by_hand(groups, FAKE_ROOT=str(tmp_path))
-    assert info[1] == 256 * MIB + 400 * MIB // 10 * 9 and said == []
-    info, said = by_hand(groups, FAKE_ROOT=str(tmp_path), DEEPUM_HOST_MEMORY=str(300 * MIB))
-    assert info[1] == 556 * MIB and said == []
-    info, said = by_hand(groups, FAKE_ROOT=str(tmp_path), DEEPUM_HOST_MEMORY=str(2000 * MIB))
+    info, warnings = by_hand(groups, FAKE_ROOT=str(tmp_path))
+    assert info[1] == 256 * MIB + 400 * MIB // 10 * 9 and warnings == []
+    info, warnings = by_hand(groups, FAKE_ROOT=str(tmp_path), DEEPUM_HOST_MEMORY=str(300 * MIB))
+    assert info[1] == 556 * MIB and warnings == []
+    info, warnings = by_hand(groups, FAKE_ROOT=str(tmp_path), DEEPUM_HOST_MEMORY=str(2000 * MIB))
     assert info[1] == 256 * MIB + 400 * MIB // 10 * 9
-    assert len(said) == 1 and "2000 MiB" in said[0] and "360 MiB" in said[0]
+    assert len(warnings) == 1 and "2000 MiB" in warnings[0] and "360 MiB" in warnings[0]
 
 
 TORCH = """

@@ -33,23 +33,23 @@ def test_discards_never_hit_what_is_used_and_residency_keeps_to_the_card(
     assert ran.simulated["peak_managed_bytes"] > 1.5 * 384 * MIB
     assert ran.simulated["bytes_discarded"] > 100 * MIB
     assert ran.simulated["discarded_uses"] == 0
-    assert ran.told["launches_over_capacity"] == 0
+    assert ran.statistics["launches_over_capacity"] == 0
     assert ran.simulated["peak_resident_bytes"] <= 384 * MIB
-    assert ran.told["budget_overshoot_bytes"] == 0
-    assert ran.told["warnings"] == []
+    assert ran.statistics["budget_overshoot_bytes"] == 0
+    assert ran.statistics["warnings"] == []
 
 
 def test_below_a_budget_what_exceeds_it_was_discarded_and_is_the_drivers_to_take(
     python: Callable[..., Ran],
 ) -> None:
     ran = python(["--gpu-memory", "384MiB"], TRAINING, env=SOFT | {"DEEPUM_INVALIDATION": "1"})
-    core = ran.told["processes"][0]["session"]["core"]
+    core = ran.statistics["processes"][0]["session"]["core"]
     assert core["bytes_invalidated"] > 100 * MIB
     assert core["peak_resident_bytes"] <= 384 * MIB < ran.simulated["peak_resident_bytes"]
     assert ran.simulated["peak_resident_bytes"] < 1.5 * 384 * MIB
     assert ran.simulated["discarded_uses"] == 0
-    assert ran.told["launches_over_capacity"] == 0
-    assert ran.told["warnings"] == []
+    assert ran.statistics["launches_over_capacity"] == 0
+    assert ran.statistics["warnings"] == []
 
 
 # Fused cells write four gates for each of their threads, which the simulated GPU cannot read off
@@ -99,5 +99,5 @@ def test_reading_what_nobody_is_known_to_have_written_stops_no_program(
     assert ran.simulated["bytes_discarded"] > 100 * MIB
     assert ran.simulated["discarded_uses"] > 0
     assert ran.simulated["discarded_uses_sure"] == 0
-    (warning,) = ran.told["warnings"]
+    (warning,) = ran.statistics["warnings"]
     assert "launches read memory that was discarded" in warning

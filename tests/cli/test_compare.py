@@ -25,35 +25,35 @@ def test_options_of_run_are_its_own() -> None:
 
 
 def test_a_program_without_a_gpu_has_nothing_to_compare(deepum: Deepum) -> None:
-    told = deepum(*SIM, "--", "echo", "out")
-    assert (told.returncode, told.stdout) == (0, "out\n" * 3)
-    assert told.stderr.splitlines()[-1] == (
+    result = deepum(*SIM, "--", "echo", "out")
+    assert (result.returncode, result.stdout) == (0, "out\n" * 3)
+    assert result.stderr.splitlines()[-1] == (
         "deepum: the program used no GPU: there is nothing to compare"
     )
-    assert "[3/3] unlimited: no GPU used" in told.stderr
+    assert "[3/3] unlimited: no GPU used" in result.stderr
 
 
 def test_the_first_failure_ends_it_with_its_code(deepum: Deepum, tmp_path: Path) -> None:
     script = "[ ! -e once ] || exit 7; touch once"
-    told = deepum(*SIM, "--", "sh", "-c", script)
-    assert (told.returncode, told.stdout) == (7, "")
-    assert told.stderr.splitlines()[-1] == (
+    result = deepum(*SIM, "--", "sh", "-c", script)
+    assert (result.returncode, result.stdout) == (7, "")
+    assert result.stderr.splitlines()[-1] == (
         "deepum: run deepum: the program exited with code 7; not run: unlimited"
     )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGSEGV])
 def test_a_signal_that_ends_a_run_ends_it_alike(deepum: Deepum, number: signal.Signals) -> None:
-    told = deepum(*SIM, "--policies", "deepum", "--", "sh", "-c", f"kill -{int(number)} $$")
-    assert told.returncode == -number
-    last = told.stderr.splitlines()[-1]
+    result = deepum(*SIM, "--policies", "deepum", "--", "sh", "-c", f"kill -{int(number)} $$")
+    assert result.returncode == -number
+    last = result.stderr.splitlines()[-1]
     assert last == f"deepum: run deepum: the program was ended by {number.name}"
 
 
 def test_without_words_the_table_alone_is_left(deepum: Deepum) -> None:
-    told = deepum(*SIM, "--log", "0", "--", "true")
-    assert (told.returncode, told.stdout) == (0, "")
-    assert told.stderr == "deepum: the program used no GPU: there is nothing to compare\n"
+    result = deepum(*SIM, "--log", "0", "--", "true")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert result.stderr == "deepum: the program used no GPU: there is nothing to compare\n"
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_without_words_the_table_alone_is_left(deepum: Deepum) -> None:
 def test_what_cannot_be_compared_is_one_line(
     deepum: Deepum, tmp_path: Path, arguments: tuple[str, ...], cause: str
 ) -> None:
-    told = deepum(*SIM, *arguments)
-    assert (told.returncode, told.stdout, len(told.stderr.splitlines())) == (2, "", 1)
-    assert told.stderr.startswith("deepum: error: ") and cause in told.stderr
+    result = deepum(*SIM, *arguments)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+    assert result.stderr.startswith("deepum: error: ") and cause in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_program_that_is_not_there_is_said_before_any_run(deepum: Deepum) -> None:
-    told = deepum(*SIM, "--", "no-such-program")
-    assert (told.returncode, len(told.stderr.splitlines())) == (127, 1)
+    result = deepum(*SIM, "--", "no-such-program")
+    assert (result.returncode, len(result.stderr.splitlines())) == (127, 1)

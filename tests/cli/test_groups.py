@@ -32,8 +32,8 @@ def test_each_option_is_in_one_group(command: click.Command) -> None:
 def test_a_group_has_a_heading_and_a_sentence(
     deepum: Callable[..., subprocess.CompletedProcess[str]], name: str
 ) -> None:
-    told = deepum(name, "--help").stdout
+    text = deepum(name, "--help").stdout
     for group in {"run": GROUPS, "compare": compare.GROUPS, "simulate": simulate.GROUPS}[name]:
-        assert re.search(rf"^{group.heading}:$", told, re.MULTILINE)
-        assert group.sentence in " ".join(told.split())
-    assert told.rstrip().splitlines()[-1].split()[:2] == ["-h,", "--help"]
+        assert re.search(rf"^{group.heading}:$", text, re.MULTILINE)
+        assert group.sentence in " ".join(text.split())
+    assert text.rstrip().splitlines()[-1].split()[:2] == ["-h,", "--help"]

@@ -23,17 +23,17 @@ def test_version_is_the_packages(deepum: Deepum) -> None:
 
 
 def test_machines_are_listed_with_figures(deepum: Deepum) -> None:
-    told = json.loads(deepum("machines", "--json").stdout)
+    machines = json.loads(deepum("machines", "--json").stdout)
     assert {"v100-16gb", "v100-32gb", "rtx4090", "a100-40gb", "a100-40gb-g10", "h200"} <= {
-        machine["name"] for machine in told
+        machine["name"] for machine in machines
     }
-    assert all(machine["memory_bytes"] > 0 and machine["h2d_gbps"] > 0 for machine in told)
+    assert all(machine["memory_bytes"] > 0 and machine["h2d_gbps"] > 0 for machine in machines)
     assert "v100-16gb" in deepum("machines").stdout
 
 
 def test_help_names_every_command(deepum: Deepum) -> None:
-    told = deepum("--help")
-    assert told.returncode == 0
+    result = deepum("--help")
+    assert result.returncode == 0
     names = (
         "run",
         "compare",
@@ -52,7 +52,7 @@ def test_help_names_every_command(deepum: Deepum) -> None:
         "trace",
         "version",
     )
-    assert all(name in told.stdout for name in names)
+    assert all(name in result.stdout for name in names)
     assert deepum("run", "--help").returncode == 0
 
 

@@ -42,12 +42,12 @@ def release(checkout: Path, version: str) -> subprocess.CompletedProcess[str]:
 
 def test_version_changelog_and_notes(checkout: Path) -> None:
     before = (checkout / "CHANGELOG.md").read_text()
-    told = release(checkout, "9.8.7")
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.startswith("## 9.8.7, ") and "- A new thing.\n" in told.stdout
-    assert "towncrier" not in told.stdout
+    result = release(checkout, "9.8.7")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("## 9.8.7, ") and "- A new thing.\n" in result.stdout
+    assert "towncrier" not in result.stdout
     after = (checkout / "CHANGELOG.md").read_text()
-    assert told.stdout.strip() in after and len(after) > len(before)
+    assert result.stdout.strip() in after and len(after) > len(before)
     assert '\n__version__ = "9.8.7"\n' in (checkout / "deepum" / "__init__.py").read_text()
     assert {path.name for path in (checkout / "news").iterdir()} == {
         "README.md",
@@ -58,26 +58,26 @@ def test_version_changelog_and_notes(checkout: Path) -> None:
     (checkout / "news" / "another.bugfix.md").write_text("Another.\n")
     git(checkout, "add", "--all")
     git(checkout, "commit", "--quiet", "-m", "released")
-    told = release(checkout, "9.9.0")
-    assert "- Another.\n" in told.stdout and "A new thing" not in told.stdout
+    result = release(checkout, "9.9.0")
+    assert "- Another.\n" in result.stdout and "A new thing" not in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "message"),
     [
         ("next", "next: is no version"),
         ("0.0.1", "0.0.1: is before"),
         ("0.1.0rc1", "0.1.0rc1: is before"),
     ],
 )
-def test_what_is_no_release_changes_nothing(checkout: Path, version: str, said: str) -> None:
-    told = release(checkout, version)
-    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
-    assert told.stderr.startswith(f"deepum: error: {said}")
+def test_what_is_no_release_changes_nothing(checkout: Path, version: str, message: str) -> None:
+    result = release(checkout, version)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith(f"deepum: error: {message}")
     assert git(checkout, "status", "--porcelain") == ""
 
 
 def test_changes_that_are_not_committed_are_refused(checkout: Path) -> None:
     (checkout / "CHANGELOG.md").write_text("# Changelog\n")
-    told = release(checkout, "9.8.7")
-    assert told.returncode == 2 and "not committed" in told.stderr
+    result = release(checkout, "9.8.7")
+    assert result.returncode == 2 and "not committed" in result.stderr

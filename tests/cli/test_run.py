@@ -89,7 +89,7 @@ def test_that_results_are_zeros_is_said_once(deepum: Deepum, log: str, times: in
 
 def test_arguments_reach_the_program_as_they_are(deepum: Deepum) -> None:
     arguments = ["--device", "a b", "", "--", "-h", "*"]
-    told = deepum(
+    result = deepum(
         *SIM,
         "--",
         sys.executable,
@@ -97,7 +97,7 @@ def test_arguments_reach_the_program_as_they_are(deepum: Deepum) -> None:
         "import json, sys; print(json.dumps(sys.argv[1:]))",
         *arguments,
     )
-    assert json.loads(told.stdout) == arguments
+    assert json.loads(result.stdout) == arguments
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
@@ -245,7 +245,7 @@ def _child_environment(
 
 
 def test_lock_step_is_the_simulated_gpus_default_alone(deepum: Deepum) -> None:
-    told = [
+    values = [
         _child_environment(deepum, *flags, env=env)["DEEPUM_SYNC"]
         for flags, env in (
             ((), {}),
@@ -254,13 +254,13 @@ def test_lock_step_is_the_simulated_gpus_default_alone(deepum: Deepum) -> None:
             ((), {"DEEPUM_SYNC": "0"}),
         )
     ]
-    assert told == ["1", "1", "0", "0"]
+    assert values == ["1", "1", "0", "0"]
     on_a_gpu, _ = child_environment(resolve({}, {}), Device(None), {})
     assert "DEEPUM_SYNC" not in on_a_gpu
 
 
 def test_the_policy_that_plans_has_the_times_of_launches_told(deepum: Deepum) -> None:
-    told = [
+    values = [
         _child_environment(deepum, *flags).get("DEEPUM_FAULTS")
         for flags in (
             (),
@@ -269,7 +269,7 @@ def test_the_policy_that_plans_has_the_times_of_launches_told(deepum: Deepum) ->
             ("--faults", "off"),
         )
     ]
-    assert told == [None, "times", "auto", "off"]
+    assert values == [None, "times", "auto", "off"]
 
 
 def test_without_numpy_the_policy_that_plans_is_refused(deepum: Deepum, tmp_path: Path) -> None:
@@ -335,8 +335,8 @@ def test_pytorch_allocators_that_go_around_cudamalloc_are_turned_off(deepum: Dee
 
 def test_statistics_are_written_even_without_cuda(deepum: Deepum, tmp_path: Path) -> None:
     assert deepum(*SIM, "--stats", "s.json", "--", "true").returncode == 0
-    told = json.loads((tmp_path / "s.json").read_text())
-    assert told["device"] == "sim:v100-16gb" and told["processes"] == []
+    statistics = json.loads((tmp_path / "s.json").read_text())
+    assert statistics["device"] == "sim:v100-16gb" and statistics["processes"] == []
 
 
 def test_a_program_left_running_does_not_hold_the_launcher(deepum: Deepum) -> None:
@@ -461,15 +461,15 @@ def test_ctrl_c_reaches_the_program_once(environment: dict[str, str]) -> None:
             [sys.executable, "-P", "-m", "deepum", *SIM, "--", sys.executable, "-c", program],
             environment,
         )
-    told = b""
-    while b"ready" not in told:
-        told += os.read(terminal, 1000)
+    output = b""
+    while b"ready" not in output:
+        output += os.read(terminal, 1000)
     os.write(terminal, b"\x03")
     try:
         while chunk := os.read(terminal, 1000):
-            told += chunk
+            output += chunk
     except OSError:
         pass  # the terminal's other end is closed
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert b"count 1" in told
+    assert b"count 1" in output

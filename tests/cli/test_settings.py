@@ -144,7 +144,7 @@ def test_every_variable_that_is_read_is_known() -> None:
 def test_the_documentation_lists_every_setting(heading: str, settings: tuple[Setting, ...]) -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     section = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
-    (told,) = (part for part in section if part.startswith(f"{heading}\n"))
+    (table,) = (part for part in section if part.startswith(f"{heading}\n"))
     named = {"Options": "option", "Tunables": "name"}.get(heading, "variable")
 
     def first(setting: Setting) -> str:
@@ -155,7 +155,7 @@ def test_the_documentation_lists_every_setting(heading: str, settings: tuple[Set
         f"{s.range_text} | {s.default_text} | {', '.join(s.readers)} |"
         for s in settings
     ]
-    assert re.findall(r"^\| `.*\|$", told, re.MULTILINE) == expected
+    assert re.findall(r"^\| `.*\|$", table, re.MULTILINE) == expected
 
 
 def test_the_documentation_lists_every_statistic(

@@ -23,7 +23,7 @@ Deepum = Callable[..., subprocess.CompletedProcess[str]]
 def test_help_shows_the_options_in_groups_and_no_tunable(deepum: Deepum) -> None:
     grouped = [name for group in GROUPS for name in group.names]
     assert sorted(grouped) == sorted([*(setting.name for setting in OPTIONS), "tune", "config"])
-    told = deepum("run", "--help").stdout
+    text = deepum("run", "--help").stdout
     expected = [
         name
         for group in GROUPS
@@ -32,10 +32,10 @@ def test_help_shows_the_options_in_groups_and_no_tunable(deepum: Deepum) -> None
             *(BY_NAME[n].option if n in BY_NAME else f"--{n}" for n in group.names),
         )
     ]
-    found = re.findall(r"^  (?:-h, )?(--[a-z-]+)|^(\w[\w ]+):$", told, re.MULTILINE)
+    found = re.findall(r"^  (?:-h, )?(--[a-z-]+)|^(\w[\w ]+):$", text, re.MULTILINE)
     assert [option or heading for option, heading in found] == [*expected, "--help"]
-    assert len(grouped) <= 16 and "--tune help" in told
-    assert all(group.sentence in " ".join(told.split()) for group in GROUPS)
+    assert len(grouped) <= 16 and "--tune help" in text
+    assert all(group.sentence in " ".join(text.split()) for group in GROUPS)
 
 
 def test_tune_help_lists_each_tunable_on_a_line(deepum: Deepum) -> None:
@@ -56,7 +56,7 @@ def test_tunables_are_given_apart_or_with_commas_and_the_last_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (
             "prefetch_degre=3",
@@ -77,11 +77,11 @@ def test_tunables_are_given_apart_or_with_commas_and_the_last_holds() -> None:
     ],
 )
 def test_what_is_no_tunable_is_one_line_with_the_next_step(
-    deepum: Deepum, given: str, told: str
+    deepum: Deepum, given: str, message: str
 ) -> None:
     result = deepum("run", "--device", "sim", "--tune", given, "--", "true")
     assert result.returncode == 2 and result.stdout == ""
-    assert result.stderr.startswith(f"deepum: error: {told}") and result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"deepum: error: {message}") and result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("setting", TUNABLES, ids=lambda setting: setting.name)
@@ -102,7 +102,7 @@ def test_a_setting_that_is_a_variable_alone_is_named_as_one(deepum: Deepum) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("gates = 0\n", r"gates: is a tunable; move it to the table \[tune\]"),
         ("prefetch-degree = 9\n", r"prefetch-degree: is a tunable; move it to the table \[tune\]"),
@@ -115,9 +115,9 @@ def test_a_setting_that_is_a_variable_alone_is_named_as_one(deepum: Deepum) -> N
         ("marker_interval = 8\n", r"marker_interval: is no setting"),
     ],
 )
-def test_what_is_out_of_place_in_a_file_is_said(tmp_path: Path, content: str, told: str) -> None:
+def test_what_is_out_of_place_in_a_file_is_said(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(content)
-    with pytest.raises(UsageError, match=told) as raised:
+    with pytest.raises(UsageError, match=message) as raised:
         from_file(file)
     assert str(file) in raised.value.line

@@ -45,7 +45,7 @@ def _pair(launch: int | tuple[int, int]) -> tuple[int, int]:
     return launch if isinstance(launch, tuple) else (launch, launch)
 
 
-def said(program: Path, happenings: Sequence[Happening]) -> list[State]:
+def native_states(program: Path, happenings: Sequence[Happening]) -> list[State]:
     """By the native detector."""
     lines = [
         each if isinstance(each, str) else " ".join(map(str, _pair(each))) for each in happenings

@@ -70,9 +70,9 @@ def check_healing(session: Session, step: Sequence[Launch], losses: int, share: 
         iterate(0, len(step))
         assert iterate(0, len(step)) == 0
         assert session.believed(step) <= machine.resident
-        told = session.core.statistics()
+        statistics = session.core.statistics()
         freely = FREE_DOUBTS * machine.capacity * UM_BLOCK_BYTES
-        assert told.bytes_prefetched_again <= freely + 0.05 * told.bytes_prefetched
+        assert statistics.bytes_prefetched_again <= freely + 0.05 * statistics.bytes_prefetched
     assert missed > 0, "the losses did not hurt: the test tests nothing"
     assert machine.violations == []
 

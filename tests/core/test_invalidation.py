@@ -229,9 +229,9 @@ def test_where_discards_are_refused_the_dead_are_evicted_and_none_is_asked_for_a
     fill(core, writer)
     writer.block(False, 0, 8 * BLOCK, 4 * BLOCK, 20 * BLOCK)
     use(writer, 9, 1, 0, 4)
-    asked = decided(core, writer)
-    assert blocks(asked, "discard") == {(0, b) for b in range(8, 12)}
-    answer(core, writer, asked, REFUSED)
+    discards = decided(core, writer)
+    assert blocks(discards, "discard") == {(0, b) for b in range(8, 12)}
+    answer(core, writer, discards, REFUSED)
     assert core.statistics().discards_undone == 4
     writer.block(True, 0, 8 * BLOCK, 4 * BLOCK, 24 * BLOCK)
     die_and_make_room(writer, 50, 20)

@@ -18,7 +18,7 @@ from detecting import (
     expected,
     kernels,
     layers,
-    said,
+    native_states,
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -37,7 +37,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def follow(program: Path) -> Follow:
     def states(happenings: Sequence[Happening]) -> list[State]:
-        native = said(program, happenings)
+        native = native_states(program, happenings)
         assert native == expected(happenings)
         return native
 
@@ -111,9 +111,9 @@ def test_what_was_found_before_a_longer_one_is_no_iteration_of_it(follow: Follow
     loading = 10 * [*kernels(5000, 14), WAIT]
     states = follow([*loading, *kernels(6000, 40), *(12 * [*STEP, WAIT])])
     assert [period for _, period in changes(states)] == [14, 0, 300]
-    told = [state.iterations for state in states]
-    assert told == sorted(told)
-    assert (told[10 * 14], told[-1]) == (10, 12)
+    counts = [state.iterations for state in states]
+    assert counts == sorted(counts)
+    assert (counts[10 * 14], counts[-1]) == (10, 12)
 
 
 def test_as_much_of_something_else_stays_counted(follow: Follow) -> None:
@@ -234,16 +234,16 @@ def test_phases_that_alternate_are_both_kept(follow: Follow) -> None:
 
 def test_the_longest_iteration(follow: Follow, program: Path) -> None:
     longest = kernels(1, 65536)
-    states = said(program, [*longest, *longest, *longest])
+    states = native_states(program, [*longest, *longest, *longest])
     assert changes(states) == [(2 * 65536, 65536)]
     assert states[-1].iterations == 3
     longer = kernels(1, 65537)
-    assert not changes(said(program, [*longer, *longer, *longer]))
+    assert not changes(native_states(program, [*longer, *longer, *longer]))
 
 
 def test_long_programs_are_remembered_in_part(program: Path) -> None:
     new = kernels(1, 300_000)
-    states = said(program, [*new, *(4 * STEP), *kernels(400_000, 300_000), *(2 * STEP)])
+    states = native_states(program, [*new, *(4 * STEP), *kernels(400_000, 300_000), *(2 * STEP)])
     assert changes(states) == [(300_600, 300), (301_203, 0), (601_500, 300)]
 
 
@@ -287,7 +287,7 @@ def programs(draw: st.DrawFn) -> list[Happening]:
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(happenings=programs())
 def test_random_programs(program: Path, happenings: list[Happening]) -> None:
-    native = said(program, happenings)
+    native = native_states(program, happenings)
     assert native == expected(happenings)
     counts = [state.iterations for state in native]
     assert counts == sorted(counts)

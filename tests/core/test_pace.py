@@ -55,17 +55,17 @@ def with_and_without(with_us: int, without_us: int) -> Took:
 
 def test_where_iterations_take_longer_with_them_they_are_given_up() -> None:
     made = Timed(with_and_without(110, 100))
-    told = made.kinds(40)
-    assert any("drop" in kinds for kinds in told[3:12])
-    assert all(not kinds & set(DUPLICATES) for kinds in told[ON_DEMAND_OF_TIME:])
-    assert all("evict" in kinds for kinds in told[ON_DEMAND_OF_TIME:])
+    by_iteration = made.kinds(40)
+    assert any("drop" in kinds for kinds in by_iteration[3:12])
+    assert all(not kinds & set(DUPLICATES) for kinds in by_iteration[ON_DEMAND_OF_TIME:])
+    assert all("evict" in kinds for kinds in by_iteration[ON_DEMAND_OF_TIME:])
 
 
 def test_where_iterations_are_shorter_with_them_they_stay() -> None:
     made = Timed(with_and_without(90, 100))
-    told = made.kinds(40)
-    assert any("drop" not in kinds for kinds in told[12:ON_DEMAND_OF_TIME])  # it was tried
-    assert all("drop" in kinds for kinds in told[ON_DEMAND_OF_TIME:])
+    by_iteration = made.kinds(40)
+    assert any("drop" not in kinds for kinds in by_iteration[12:ON_DEMAND_OF_TIME])  # it was tried
+    assert all("drop" in kinds for kinds in by_iteration[ON_DEMAND_OF_TIME:])
 
 
 @pytest.mark.parametrize(("with_us", "without_us"), [(110, 100), (90, 100)])
@@ -81,8 +81,8 @@ def test_faults_are_wanted_until_that_is_known(with_us: int, without_us: int) ->
 
 def test_without_times_they_stay_and_faults_are_not_wanted_for_long() -> None:
     made = Timed(lambda _: 0)
-    told = made.kinds(40)
-    assert all("drop" in kinds for kinds in told[4:])
+    by_iteration = made.kinds(40)
+    assert all("drop" in kinds for kinds in by_iteration[4:])
     assert not made.core.wants_faults
 
 
@@ -100,26 +100,26 @@ def test_once_there_is_pressure_they_are_tried_however_late_it_comes() -> None:
     made.kinds(30)
     made.writer.allocate(2, 16)
     more = [*ITERATION, *(uses(300 + i, BlockRange(2, 4 * i, 4)) for i in range(4))]
-    told = [{command.kind for command in made.iteration(more)} for _ in range(60)]
-    assert any("drop" in kinds for kinds in told)
-    assert all(not kinds & set(DUPLICATES) for kinds in told[50:])
+    by_iteration = [{command.kind for command in made.iteration(more)} for _ in range(60)]
+    assert any("drop" in kinds for kinds in by_iteration)
+    assert all(not kinds & set(DUPLICATES) for kinds in by_iteration[50:])
 
 
 def test_iterations_of_another_length_are_tried_anew() -> None:
     made = Timed(with_and_without(110, 100))
     made.kinds(8)
     longer = [*ITERATION, *IDLE]
-    told = [{command.kind for command in made.iteration(longer)} for _ in range(60)]
-    assert any("drop" in kinds for kinds in told[9:])
-    assert all(not kinds & set(DUPLICATES) for kinds in told[50:])
+    by_iteration = [{command.kind for command in made.iteration(longer)} for _ in range(60)]
+    assert any("drop" in kinds for kinds in by_iteration[9:])
+    assert all(not kinds & set(DUPLICATES) for kinds in by_iteration[50:])
 
 
 def test_times_that_go_back_are_counted_anew() -> None:
     made = Timed(with_and_without(110, 100))
     made.kinds(13)
     made.now = 500  # a context of the program's ended
-    told = made.kinds(60)
-    assert all(not kinds & set(DUPLICATES) for kinds in told[50:])
+    by_iteration = made.kinds(60)
+    assert all(not kinds & set(DUPLICATES) for kinds in by_iteration[50:])
 
 
 @pytest.mark.parametrize(("with_us", "without_us"), [(110, 100), (90, 100), (100, 100)])
@@ -154,10 +154,10 @@ def test_a_plan_that_copies_is_followed_only_while_clean_pages_pay(
 ) -> None:
     made = Timed(with_and_without(110, without_us))
     made.kinds(4)
-    told = followed_launches(made, DUPLICATES_WEIGHTS, 40)
-    assert told[1] == len(ITERATION)
-    assert 0 in told  # it was tried
-    assert set(told[ON_DEMAND_OF_TIME + 3 :]) == {last}
+    counts = followed_launches(made, DUPLICATES_WEIGHTS, 40)
+    assert counts[1] == len(ITERATION)
+    assert 0 in counts  # it was tried
+    assert set(counts[ON_DEMAND_OF_TIME + 3 :]) == {last}
 
 
 def test_a_plan_that_only_moves_is_followed_all_the_same() -> None:

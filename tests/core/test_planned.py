@@ -29,11 +29,11 @@ class FakePlanning:
 
     def __init__(self, *answers: Plan | str) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[Recording, Sequence[LaunchTime], int]] = []
+        self.requests: list[tuple[Recording, Sequence[LaunchTime], int]] = []
         self._due = False
 
     def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
-        self.asked.append((recording, times, memory_bytes))
+        self.requests.append((recording, times, memory_bytes))
         self._due = True
 
     def poll(self) -> Plan | str | None:
@@ -85,15 +85,15 @@ class Program:
         """What a launch of the iteration does with its memory."""
         return {"unknown": [where]}
 
-    def iterate_until_asked(self, times: int, us: int = 100) -> None:
+    def iterate_until_requests(self, times: int, us: int = 100) -> None:
         """Until so many plans were asked for, and the last is followed."""
         planning = self.policy.planning
         assert isinstance(planning, FakePlanning)
         for _ in range(40):
-            if len(planning.asked) == times and self.policy.phase is not Phase.PLANNING:
+            if len(planning.requests) == times and self.policy.phase is not Phase.PLANNING:
                 return
             self.iterate(us)
-        raise AssertionError(f"{len(planning.asked)} plans were asked for")
+        raise AssertionError(f"{len(planning.requests)} plans were asked for")
 
 
 def plan(count: int = 1) -> Plan:
@@ -118,16 +118,16 @@ def kept(program: Program) -> list[bool]:
 def test_a_plan_with_which_iterations_are_shorter_is_kept_and_another_is_tried() -> None:
     planning = FakePlanning(plan(1), plan(2))
     program = Program(planning)
-    program.iterate_until_asked(1)
+    program.iterate_until_requests(1)
     assert is_about(program, Phase.SETTLING)
-    recording, times, memory = planning.asked[0]
+    recording, times, memory = planning.requests[0]
     assert recording.launch_count == LAUNCHES and len(times) > 2 * LAUNCHES
     assert 0 < memory < CAPACITY << 21
-    program.iterate_until_asked(2, 90)
+    program.iterate_until_requests(2, 90)
     program.iterate(95, 6)
     assert is_about(program, Phase.FOLLOWING) and program.policy.plan == plan(1)
     assert kept(program) == [True, False]
-    later = planning.asked[1][1]  # of what ran with the first plan
+    later = planning.requests[1][1]  # of what ran with the first plan
     assert len(later) > 2 * LAUNCHES and later[0].launch > times[-1].launch
     first, second = program.policy.summary()
     assert first["before_us"] == pytest.approx(100 * LAUNCHES)
@@ -143,16 +143,16 @@ def test_plans_that_do_not_pay_are_not_followed_and_not_made_again() -> None:
     program = Program(planning)
     program.iterate(100, 30)
     assert is_about(program, Phase.STOPPED) and program.policy.plan is None
-    assert kept(program) == [False, False] and len(planning.asked) == 2
+    assert kept(program) == [False, False] and len(planning.requests) == 2
     before = planned_launches(program)
     program.iterate(100, 10)
-    assert planned_launches(program) == before and len(planning.asked) == 2
+    assert planned_launches(program) == before and len(planning.requests) == 2
     assert not program.core.wants_times
 
 
 def test_a_plan_that_is_clearly_worse_is_given_up_after_an_iteration() -> None:
     program = Program(FakePlanning(plan(1), "there is no other"))
-    program.iterate_until_asked(1)
+    program.iterate_until_requests(1)
     before = planned_launches(program)
     program.iterate(130, 6)
     assert planned_launches(program) - before <= 3 * LAUNCHES
@@ -166,11 +166,11 @@ def test_a_plan_that_is_clearly_worse_is_given_up_after_an_iteration() -> None:
 def test_a_plan_that_is_far_worse_ends_planning_within_an_iteration_and_a_bit() -> None:
     planning = FakePlanning(plan(1), plan(2))
     program = Program(planning)
-    program.iterate_until_asked(1)
+    program.iterate_until_requests(1)
     before = planned_launches(program)
     program.iterate(1000, 3)
     assert planned_launches(program) - before < LAUNCHES // 2
-    assert is_about(program, Phase.STOPPED) and len(planning.asked) == 1
+    assert is_about(program, Phase.STOPPED) and len(planning.requests) == 1
     assert program.policy.outcomes[0].reason == "an iteration took over 2 times as long with it"
 
 
@@ -179,7 +179,7 @@ def test_nothing_is_planned_where_all_fits() -> None:
     program = Program(planning, capacity=2 * LAUNCHES)
     program.iterate(100, 20)
     assert program.core.statistics().iteration_launches == LAUNCHES
-    assert is_about(program, Phase.LEARNING) and not planning.asked
+    assert is_about(program, Phase.LEARNING) and not planning.requests
 
 
 def test_times_of_launches_before_any_was_timed_do_not_end_planning() -> None:
@@ -191,8 +191,8 @@ def test_times_of_launches_before_any_was_timed_do_not_end_planning() -> None:
             program.iterate(100)
     assert program.core.wants_times
     program.gates = True
-    program.iterate_until_asked(1)
-    assert len(planning.asked) == 1
+    program.iterate_until_requests(1)
+    assert len(planning.requests) == 1
 
 
 def test_nothing_is_planned_where_launches_do_not_wait_for_their_moves() -> None:
@@ -200,7 +200,7 @@ def test_nothing_is_planned_where_launches_do_not_wait_for_their_moves() -> None
     program = Program(planning)
     program.gates = False
     program.iterate(100, 20)
-    assert is_about(program, Phase.STOPPED) and not planning.asked
+    assert is_about(program, Phase.STOPPED) and not planning.requests
     assert program.policy.outcomes[0].reason == "launches do not wait for their moves"
 
 
@@ -227,7 +227,7 @@ def test_a_given_plan_that_pays_is_kept_after_iterations_without_it() -> None:
     assert outcome.kept and outcome.with_us == pytest.approx(90 * LAUNCHES)
     assert outcome.before_us is not None and outcome.before_us > 95 * LAUNCHES
     assert is_about(program, Phase.FOLLOWING) and program.policy.plan == plan(2)
-    assert not planning.asked and not program.core.wants_times
+    assert not planning.requests and not program.core.wants_times
     before = planned_launches(program)
     assert before < 20 * LAUNCHES, "it was tried against doing without"
     program.iterate(90, 3)
@@ -241,7 +241,7 @@ def test_a_given_plan_that_does_not_pay_gives_way_to_the_programs_own() -> None:
     assert program.policy.plan is None
     first = program.policy.outcomes[0]
     assert not first.kept and first.reason == "iterations are not shorter with it"
-    program.iterate_until_asked(1, 95)
+    program.iterate_until_requests(1, 95)
     program.iterate(80, 8)
     assert is_about(program, Phase.FOLLOWING) and program.policy.plan == plan(1)
     assert kept(program) == [False, True, False]
@@ -291,7 +291,7 @@ def test_a_given_plan_is_tried_where_launches_do_not_wait_for_their_moves() -> N
 def test_an_evaluation_does_not_end_a_plan_and_another_program_does() -> None:
     planning = FakePlanning(plan(1), "no other", "none for this")
     program = Program(planning)
-    program.iterate_until_asked(1)
+    program.iterate_until_requests(1)
     program.iterate(80, 6)
     assert is_about(program, Phase.FOLLOWING)
     for _ in range(3):
@@ -303,7 +303,7 @@ def test_an_evaluation_does_not_end_a_plan_and_another_program_does() -> None:
     assert planned_launches(program) == before + LAUNCHES
     program.iterate(80, 40, first=500, launches=32)
     assert program.policy.plan is None
-    assert planning.asked[-1][0].launch_count == 32
+    assert planning.requests[-1][0].launch_count == 32
 
 
 def test_iterations_are_timed_between_known_launches() -> None:
@@ -356,23 +356,23 @@ class Learning(Program):
 
 def test_an_iteration_is_recorded_anew_while_more_is_known_of_what_it_reads() -> None:
     """Where clean pages may be; elsewhere that changes nothing."""
-    asked = {}
+    measures = {}
     for advice in (0, 3):
         planning = FakePlanning(plan(1), plan(2))
         program = Learning(planning, advice)
-        program.iterate_until_asked(1)
-        asked[advice] = planning.asked[0][0].blocks_read, program.iterations
-        program.iterate_until_asked(2, 90)
-        assert planning.asked[1][0].blocks_read > planning.asked[0][0].blocks_read or advice
-    assert 0 < asked[0][0] < 2 * LAUNCHES
-    assert asked[3][0] > asked[0][0] and asked[3][1] > asked[0][1]
+        program.iterate_until_requests(1)
+        measures[advice] = planning.requests[0][0].blocks_read, program.iterations
+        program.iterate_until_requests(2, 90)
+        assert planning.requests[1][0].blocks_read > planning.requests[0][0].blocks_read or advice
+    assert 0 < measures[0][0] < 2 * LAUNCHES
+    assert measures[3][0] > measures[0][0] and measures[3][1] > measures[0][1]
 
 
 def test_the_second_plan_is_made_of_what_ran_with_the_first() -> None:
     planning = FakePlanning(plan(1), plan(2))
     program = Program(planning)
-    program.iterate_until_asked(2, 100)
+    program.iterate_until_requests(2, 100)
     first, second = (
-        int.from_bytes(recording.launches[8:16], "little") for recording, _, _ in planning.asked
+        int.from_bytes(recording.launches[8:16], "little") for recording, _, _ in planning.requests
     )
     assert second > first

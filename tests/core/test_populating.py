@@ -142,13 +142,13 @@ def test_a_hold_tells_whether_what_it_waits_for_is_behind_launches_of_other_stre
     core = Core(CoreSettings.default(headroom_blocks=0, eviction_order=OLDEST_LAST_USE))
     writer.device(16)
     writer.allocate(0, 40)
-    told = []
+    advice = []
     for execution, stream in enumerate((0, 1, 0, 0, 0)):
         writer.execute(execution, [BlockRange(0, 8 * execution, 8)], stream=stream)
         core.process(writer.take())
-        told.append([c.advice for c in core.take_commands() if c.kind == "hold"])
+        advice.append([c.advice for c in core.take_commands() if c.kind == "hold"])
     # What leaves for the third and for the fourth was used by the streams 0 and 1.
-    assert told == [[0], [0], [0], [1], [1]]
+    assert advice == [[0], [0], [0], [1], [1]]
 
 
 def doubted(confidence: int, idle: int, first: Sequence[Launch]) -> tuple[Core, bytes]:

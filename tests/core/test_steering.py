@@ -190,5 +190,10 @@ def test_a_recorded_session_that_was_steered_replays_to_the_same_commands() -> N
             records += steered_records
             core.process(steered_records)
     assert list(replay(records, settings)) == core.take_commands()
-    told = [event for event in events(records) if isinstance(event, Setting)]
-    assert [event.setting for event in told] == ["budget", "prefetch_degree", "policy", "policy"]
+    setting_events = [event for event in events(records) if isinstance(event, Setting)]
+    assert [event.setting for event in setting_events] == [
+        "budget",
+        "prefetch_degree",
+        "policy",
+        "policy",
+    ]

@@ -48,12 +48,12 @@ def proven(*steps: Step) -> Program:
 
 
 @pytest.mark.parametrize("told", ["nothing", "faults"])
-def test_nothing_is_duplicated_before_faults_are_told(told: str) -> None:
+def test_nothing_is_duplicated_before_faults_are_told(report: str) -> None:
     made = program()
     commands = []
     for _ in range(6):
         commands += made.run([uses(1, X), *REST], look=False)
-        if told == "faults":
+        if report == "faults":
             made.writer.fault(X, access=FAULT_WRITE)
             commands += made.decided()
     assert {c.kind for c in commands} == {"prefetch", "populate", "evict", "hold"}

@@ -42,8 +42,8 @@ class Raw:
 
     def ask(self, request: bytes) -> dict[str, Any]:
         self.socket.send(request)
-        told: dict[str, Any] = json.loads(self.socket.recv(1 << 20))
-        return told
+        answer: dict[str, Any] = json.loads(self.socket.recv(1 << 20))
+        return answer
 
     def close(self) -> None:
         self.socket.close()
@@ -53,19 +53,19 @@ def test_sessions_are_told_with_live_figures(channel: Channel, runtime_dir: Path
     assert channel.sessions() == []
     program = FakeProgram(runtime_dir, SETTINGS)
     program.train(30)
-    (told,) = channel.sessions()
-    assert (told.pid, told.device, told.policy) == (os.getpid(), "cuda", "correlation")
-    assert Path(told.program.split(" ")[0]).name.startswith("py")
-    assert told.launches == 180 and told.moves_given > 0
-    assert told.allocated_bytes == 6 * 16 << 20
-    assert told.resident_bytes <= told.capacity_bytes == CARD
-    assert told.bytes_in == told.bytes_prefetched > 0 and told.bytes_out > 0
-    assert told.budget_bytes == 96 << 20
+    (session,) = channel.sessions()
+    assert (session.pid, session.device, session.policy) == (os.getpid(), "cuda", "correlation")
+    assert Path(session.program.split(" ")[0]).name.startswith("py")
+    assert session.launches == 180 and session.moves_given > 0
+    assert session.allocated_bytes == 6 * 16 << 20
+    assert session.resident_bytes <= session.capacity_bytes == CARD
+    assert session.bytes_in == session.bytes_prefetched > 0 and session.bytes_out > 0
+    assert session.budget_bytes == 96 << 20
     # A real GPU's driver tells neither, and there is no other clock than the daemon's.
-    assert told.prefetch_accuracy is None and told.gpu_time_s is None and not told.virtual
+    assert session.prefetch_accuracy is None and session.gpu_time_s is None and not session.virtual
     program.train(1, set_up=False)
     (later,) = channel.sessions()
-    assert later.launches == 186 and later.at_s > told.at_s
+    assert later.launches == 186 and later.at_s > session.at_s
     program.close()
     assert wait_until(lambda: channel.sessions() == [])
 
@@ -76,11 +76,11 @@ def test_the_daemon_tells_of_itself(
     program = FakeProgram(runtime_dir)
     with pytest.raises(RefusedError):
         FakeProgram(runtime_dir, hello=b"nonsense")
-    told = channel.daemon()
-    assert (told.pid, told.sessions, told.served, told.refused) == (daemon.pid, 1, 1, 1)
-    assert told.socket == str(socket_of(runtime_dir))
-    assert told.memory_bytes > 1 << 20 and told.uptime_s > 0 and told.watchers == 1
-    assert (told.idle_s, told.metrics_port) == (0, None)
+    state = channel.daemon()
+    assert (state.pid, state.sessions, state.served, state.refused) == (daemon.pid, 1, 1, 1)
+    assert state.socket == str(socket_of(runtime_dir))
+    assert state.memory_bytes > 1 << 20 and state.uptime_s > 0 and state.watchers == 1
+    assert (state.idle_s, state.metrics_port) == (0, None)
     program.close()
 
 
@@ -239,8 +239,8 @@ def test_a_bad_request_gets_a_line_and_the_next_one_is_served(
     daemon: subprocess.Popen[str], runtime_dir: Path, request_line: bytes, error: str
 ) -> None:
     raw = Raw(runtime_dir)
-    told = raw.ask(request_line)
-    assert told["error"].startswith(error) and "\n" not in told["error"]
+    answer = raw.ask(request_line)
+    assert answer["error"].startswith(error) and "\n" not in answer["error"]
     assert raw.ask(b'{"version": 1, "ask": "list"}') == {"version": 1, "sessions": []}
     raw.close()
 
@@ -316,6 +316,6 @@ def test_figures_of_many_sessions_come_in_one_line(channel: Channel, runtime_dir
 def test_a_mover_that_lies_is_not_believed(channel: Channel, runtime_dir: Path) -> None:
     program = FakeProgram(runtime_dir)
     struct.pack_into("<Q", program.memory, 264, (1 << 64) - 1)  # moves_waiting
-    (told,) = channel.sessions()
-    assert told.moves_waiting == 1 << 32
+    (session,) = channel.sessions()
+    assert session.moves_waiting == 1 << 32
     program.close()

@@ -37,7 +37,7 @@ def nonsense(random: Random, program: FakeProgram, records: int) -> int:
     return last
 
 
-def told(folder: Path, pid: int) -> dict[str, Any]:
+def session_figures(folder: Path, pid: int) -> dict[str, Any]:
     """The statistics of a session that ended."""
     path = folder / f"session-{pid}.json"
     assert wait_until(path.exists)
@@ -63,7 +63,7 @@ def test_nonsense_in_whole_records_is_counted_and_the_session_goes_on(
     assert answers == expected
     for one in (decent, program, neighbour):
         one.close()
-    core = told(tmp_path, 2)["core"]
+    core = session_figures(tmp_path, 2)["core"]
     assert core["events"] == 40_000
     assert 10_000 < core["malformed_events"] <= 40_000
 
@@ -104,5 +104,5 @@ def test_scribbled_memory_ends_a_session_at_most(
     for program in programs:
         program.close()
     # Every one of them ended in order.
-    assert all(told(tmp_path, 10 + i)["pid"] == 10 + i for i in range(6))
+    assert all(session_figures(tmp_path, 10 + i)["pid"] == 10 + i for i in range(6))
     assert daemon.poll() is None

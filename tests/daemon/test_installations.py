@@ -82,8 +82,11 @@ def run(environment: dict[str, str], program: list[str], tmp_path: Path) -> Run:
 
 
 def _served(done: subprocess.CompletedProcess[str]) -> None:
-    told = json.loads(done.stdout)
-    assert told["warnings"] == [] and told["processes"][0]["session"]["core"]["launches"] > 0
+    statistics = json.loads(done.stdout)
+    assert (
+        statistics["warnings"] == []
+        and statistics["processes"][0]["session"]["core"]["launches"] > 0
+    )
 
 
 def _logged(folder: Path) -> list[str]:

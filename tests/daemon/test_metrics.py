@@ -42,9 +42,9 @@ def ask(port: int, path: str = "/metrics", **headers: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
-    told = answer.read().decode()
+    text = answer.read().decode()
     connection.close()
-    return answer.status, told
+    return answer.status, text
 
 
 def test_each_metric_has_a_value_where_something_is_known() -> None:
@@ -64,13 +64,13 @@ def test_each_metric_is_what_it_says_it_is() -> None:
 
 def test_sessions_are_told_apart_and_what_is_not_known_is_left_out() -> None:
     program = 'a "name"\\ of\ntwo lines'
-    told = families(metrics.text(DAEMON, [SIMULATED, replace(REAL, program=program)]))
-    labels = [labels for labels, _ in told["deepum_session_launches_total"]]
+    metric_families = families(metrics.text(DAEMON, [SIMULATED, replace(REAL, program=program)]))
+    labels = [labels for labels, _ in metric_families["deepum_session_launches_total"]]
     assert [each["pid"] for each in labels] == ["101", "102"]
     assert labels[1]["program"] == program
-    virtual = told["deepum_session_gpu_virtual_seconds_total"]
+    virtual = metric_families["deepum_session_gpu_virtual_seconds_total"]
     assert [(labels["pid"], value) for labels, value in virtual] == [("101", 80.0)]
-    assert told["deepum_sessions"] == [({}, 2.0)]
+    assert metric_families["deepum_sessions"] == [({}, 2.0)]
 
 
 @contextlib.contextmanager
@@ -99,10 +99,10 @@ def test_metrics_of_a_daemon_that_serves(environment: dict[str, str], runtime_di
         program = FakeProgram(runtime_dir)
         program.train(2)
         status, text = ask(port)
-        told = families(text)
+        metric_families = families(text)
         assert status == 200
-        assert [value for _, value in told["deepum_session_launches_total"]] == [12.0]
-        assert told["deepum_sessions"] == [({}, 1.0)]
+        assert [value for _, value in metric_families["deepum_session_launches_total"]] == [12.0]
+        assert metric_families["deepum_sessions"] == [({}, 1.0)]
         with Channel(environment) as channel:
             assert channel.daemon().metrics_port == port
         assert ask(port, "/")[0] == 404
@@ -120,8 +120,8 @@ def test_a_port_that_is_taken_is_a_warning(environment: dict[str, str], runtime_
             program.close()
             daemon.terminate()
             assert daemon.stderr is not None
-            said = daemon.stderr.read()
-    assert f"deepum: warning: metrics: port {port}: Address already in use" in said
+            message = daemon.stderr.read()
+    assert f"deepum: warning: metrics: port {port}: Address already in use" in message
 
 
 def test_there_are_none_unless_asked_for(
@@ -157,9 +157,9 @@ def test_the_dashboard_uses_only_metrics_and_labels_that_exist() -> None:
     text = DASHBOARD.read_text()
     board = json.loads(text)
     panels = board["panels"]
-    asked = [target["expr"] for panel in panels for target in panel["targets"]]
-    assert asked
-    for expression in asked:
+    expressions = [target["expr"] for panel in panels for target in panel["targets"]]
+    assert expressions
+    for expression in expressions:
         names = set(re.findall(r"\bdeepum_\w+", expression))
         assert names and names <= {name for name, _, _ in metrics.catalogue()}, expression
     legends = [target["legendFormat"] for panel in panels for target in panel["targets"]]

@@ -43,13 +43,13 @@ class FakePlanning:
     """Answers when it is told to."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.requests: list[int] = []
         self.answer: Plan | str | None = None
         self.polls = 0
         self.stops = 0
 
     def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
-        self.asked.append(memory_bytes)
+        self.requests.append(memory_bytes)
 
     def poll(self) -> Plan | str | None:
         self.polls += 1
@@ -96,9 +96,9 @@ def test_the_policy_is_polled_every_few_milliseconds_and_while_a_plan_is_made(
         sweep.round()
         now[0] += 0.01
         assert session.turned(busy=True)
-        if planning.asked:
+        if planning.requests:
             break
-    assert planning.asked and planning.asked[0] < CARD_BLOCKS << 21
+    assert planning.requests and planning.requests[0] < CARD_BLOCKS << 21
     assert session.sleep_ms == 5
     # Nothing happens but that the plan is made.
     polls = planning.polls
@@ -243,10 +243,10 @@ def test_the_worker_has_neither_the_shim_nor_our_variables(
 ) -> None:
     monkeypatch.setenv("LD_PRELOAD", "")
     monkeypatch.setenv("DEEPUM_POLICY", "planned")
-    told = ask(
+    message = ask(
         planning("import json, os, sys; print(json.dumps(dict(os.environ)), file=sys.stderr); 1/0")
     )
-    assert told == "ZeroDivisionError: division by zero"
+    assert message == "ZeroDivisionError: division by zero"
     script = "import json, os, sys; print(json.dumps(dict(os.environ)), file=sys.stderr); exit(1)"
     environment = json.loads(str(ask(planning(script))))
     assert environment["OMP_NUM_THREADS"] == "1"
@@ -256,8 +256,8 @@ def test_the_worker_has_neither_the_shim_nor_our_variables(
 def card(root: Path, name: str, **files: str) -> None:
     folder = root / "sys/bus/pci/devices" / name
     folder.mkdir(parents=True)
-    told = {"vendor": "0x10de\n", "class": "0x030200\n", **files}
-    for file, text in told.items():
+    attributes = {"vendor": "0x10de\n", "class": "0x030200\n", **files}
+    for file, text in attributes.items():
         (folder / file).write_text(text)
 
 
@@ -294,8 +294,8 @@ def test_a_simulated_machine_has_its_own_rates() -> None:
         ("v100-16gb", "h2d_gbps=1-2"),
         ("v100-16gb", "h2d_gbps=0"),
     ):
-        told = {"DEEPUM_SIM_MACHINE": machine, "DEEPUM_SIM_FIGURES": figures}
-        assert link_rates(told).warning is not None
+        variables = {"DEEPUM_SIM_MACHINE": machine, "DEEPUM_SIM_FIGURES": figures}
+        assert link_rates(variables).warning is not None
 
 
 class Timed:
@@ -355,8 +355,8 @@ def test_the_sessions_end_ends_its_worker(
         daemon.terminate()
     assert wait_until((tmp_path / "session-61.json").exists)
     assert wait_until(lambda: b"deepum" not in _command(worker))
-    (told,) = json.loads((tmp_path / "session-61.json").read_text())["plans"]
-    assert told["launches"] == ARRAYS and not told["kept"]
+    (plan_entry,) = json.loads((tmp_path / "session-61.json").read_text())["plans"]
+    assert plan_entry["launches"] == ARRAYS and not plan_entry["kept"]
     if end == "daemon":
         timed.program.close()
 
@@ -372,10 +372,10 @@ def test_a_plan_is_tried_and_judged_though_the_program_is_idle_while_it_is_made(
         time.sleep(0.006)
     timed.program.close()
     assert wait_until((tmp_path / "session-62.json").exists)
-    told = json.loads((tmp_path / "session-62.json").read_text())
-    assert told["core"]["planned_launches"] > 0 and told["warnings"] == []
+    session = json.loads((tmp_path / "session-62.json").read_text())
+    assert session["core"]["planned_launches"] > 0 and session["warnings"] == []
     # Iterations take as long with it, so it is not kept.
-    first = told["plans"][0]
+    first = session["plans"][0]
     assert first["before_us"] == first["with_us"] == ARRAYS * 5000
     assert first["moves"] > 0 and not first["kept"]
 
@@ -400,9 +400,9 @@ def test_a_plan_is_followed_from_the_start_and_left_as_it_was(
     timed.round()
     timed.program.close()
     assert wait_until((tmp_path / "session-63.json").exists)
-    told = json.loads((tmp_path / "session-63.json").read_text())
-    assert told["core"]["planned_launches"] > 0
-    assert [one["kept"] for one in told["plans"]] == [True]
+    session = json.loads((tmp_path / "session-63.json").read_text())
+    assert session["core"]["planned_launches"] > 0
+    assert [one["kept"] for one in session["plans"]] == [True]
     assert file.read_bytes() == before
     file.write_bytes(before[:-1])
     with pytest.raises(RefusedError, match="a plan that was cut off"):

@@ -35,10 +35,10 @@ def test_a_command_line_is_one_line_without_control_characters() -> None:
     code = "import time; time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code, "a\nb\x1b[2J", "x" * 2000]) as process:
         assert wait_until(Path(f"/proc/{process.pid}/cmdline").read_bytes)
-        told = ServedProgram.of(process.pid, process.pid, {}).command_line
+        line = ServedProgram.of(process.pid, process.pid, {}).command_line
         process.kill()
-    assert told.endswith("x") and len(told) == program._MOST_CHARACTERS
-    assert "a?b?[2J" in told and told.isprintable()
+    assert line.endswith("x") and len(line) == program._MOST_CHARACTERS
+    assert "a?b?[2J" in line and line.isprintable()
 
 
 def test_figures_of_the_latest_image_are_read(

@@ -80,10 +80,10 @@ def test_statistics_are_reported_when_the_program_goes(
     program.close()
     assert wait_until((tmp_path / "session-77.json").exists)
     assert wait_until(lambda: not (tmp_path / "session-77.open").exists())
-    told = json.loads((tmp_path / "session-77.json").read_text())
-    assert told["core"]["launches"] == 18
-    assert told["core"]["events"] == 1 + 6 + 18
-    assert told["warnings"] == []
+    session = json.loads((tmp_path / "session-77.json").read_text())
+    assert session["core"]["launches"] == 18
+    assert session["core"]["events"] == 1 + 6 + 18
+    assert session["warnings"] == []
 
 
 def test_events_written_just_before_the_end_are_counted(
@@ -115,9 +115,9 @@ def test_the_last_events_are_counted_though_nobody_reads_the_commands(
         program.execute(1000 + i % 6, i % 6, 8)
     program.close()
     assert wait_until((tmp_path / "session-80.json").exists)
-    told = json.loads((tmp_path / "session-80.json").read_text())
-    assert told["core"]["commands"] > COMMAND_RING // COMMAND_BYTES
-    assert (told["core"]["launches"], told["warnings"]) == (20000, [])
+    session = json.loads((tmp_path / "session-80.json").read_text())
+    assert session["core"]["commands"] > COMMAND_RING // COMMAND_BYTES
+    assert (session["core"]["launches"], session["warnings"]) == (20000, [])
 
 
 def test_a_log_that_cannot_be_written_costs_no_command(
@@ -131,9 +131,9 @@ def test_a_log_that_cannot_be_written_costs_no_command(
         program.close()
     assert answered[1] == answered[0]
     assert wait_until((tmp_path / "session-82.json").exists)
-    told = json.loads((tmp_path / "session-82.json").read_text())
-    assert told["warnings"] == ["the event log was given up: No space left on device"]
-    assert told["core"]["launches"] == 120
+    session = json.loads((tmp_path / "session-82.json").read_text())
+    assert session["warnings"] == ["the event log was given up: No space left on device"]
+    assert session["core"]["launches"] == 120
 
 
 def test_more_events_than_the_ring_holds_pass_through(
@@ -150,8 +150,8 @@ def test_more_events_than_the_ring_holds_pass_through(
         program.wait_decided(last)
     program.close()
     assert wait_until((tmp_path / "session-79.json").exists)
-    told = json.loads((tmp_path / "session-79.json").read_text())
-    assert (told["core"]["launches"], told["core"]["malformed_events"]) == (150000, 0)
+    session = json.loads((tmp_path / "session-79.json").read_text())
+    assert (session["core"]["launches"], session["core"]["malformed_events"]) == (150000, 0)
 
 
 def test_a_profile_makes_the_second_run_prefetch_in_its_first_round(

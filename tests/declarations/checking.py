@@ -29,14 +29,14 @@ def memory(*tensors: Any) -> list[tuple[int, int]]:
 
 
 class Watch(dispatch.TorchDispatchMode):  # type: ignore[misc]
-    """changed: operators that changed what they only read, by name. said: what each was said to
+    """changed: operators that changed what they only read, by name. declared: what each was said to
     only read, in order.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.changed: list[str] = []
-        self.said: list[tuple[str, list[tuple[int, int]]]] = []
+        self.declared: list[tuple[str, list[tuple[int, int]]]] = []
 
     def __torch_dispatch__(
         self,
@@ -51,7 +51,7 @@ class Watch(dispatch.TorchDispatchMode):  # type: ignore[misc]
         before = [ctypes.string_at(begin, end - begin) for begin, end in ranges]
         result = function(*args, **kwargs)
         after = [ctypes.string_at(begin, end - begin) for begin, end in ranges]
-        self.said.append((operator.name, ranges))
+        self.declared.append((operator.name, ranges))
         if before != after:
             self.changed.append(operator.name)
         return result

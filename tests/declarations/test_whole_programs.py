@@ -113,13 +113,13 @@ def test_a_training_leaves_what_it_only_reads_without_a_copy_and_without_faults(
 ) -> None:
     memory = ("--gpu-memory", "96MiB")
     plain = run(TRAIN, *memory, "--stats", str(tmp_path / "plain.json"))
-    told = run(
+    with_reads = run(
         TRAIN,
         *memory,
         *OPERATORS,
         *("--record", str(tmp_path / "run.log"), "--stats", str(tmp_path / "told.json")),
     )
-    assert told.stdout == plain.stdout
+    assert with_reads.stdout == plain.stdout
     without, given = figures(tmp_path / "plain.json"), figures(tmp_path / "told.json")
     assert without["bytes_dropped"] == 0 < given["bytes_dropped"]
     assert given["faults_observed"] == 0
@@ -146,9 +146,9 @@ def test_nothing_is_declared_once_it_is_known(
     declared = [bool(one.declared) for one in launches(EventLog.read(tmp_path / "run.log"))]
     assert not any(declared[:LAUNCHES]) and sum(declared) >= 2 * (LAUNCHES - 1)
     assert not any(declared[-8 * LAUNCHES :])
-    told = figures(tmp_path / "told.json")
+    counters = figures(tmp_path / "told.json")
     # The weights stay on the host for as long as the program runs.
-    assert told["bytes_dropped"] > 5 * told["bytes_evicted"]
+    assert counters["bytes_dropped"] > 5 * counters["bytes_evicted"]
 
 
 def test_nothing_is_declared_where_all_fits(
@@ -178,7 +178,7 @@ def test_a_pytorch_that_lacks_what_it_takes_is_one_warning(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (
             ("--tune", "writes=operators"),
@@ -195,6 +195,6 @@ def test_a_pytorch_that_lacks_what_it_takes_is_one_warning(
         ),
     ],
 )
-def test_what_cannot_be_is_one_line(deepum: Deepum, options: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_is_one_line(deepum: Deepum, options: tuple[str, ...], message: str) -> None:
     result = deepum("run", "--device", "sim", *options, "--", "true")
-    assert result.returncode == 2 and result.stderr == f"deepum: error: {told}\n"
+    assert result.returncode == 2 and result.stderr == f"deepum: error: {message}\n"

@@ -33,6 +33,6 @@ def built() -> Build:
 def site(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site; its pages in Markdown are in the one named like it with `-source`."""
     target = tmp_path_factory.mktemp("documentation") / "site"
-    told = built(ROOT, target)
-    assert told.returncode == 0, told.stderr
+    result = built(ROOT, target)
+    assert result.returncode == 0, result.stderr
     return target

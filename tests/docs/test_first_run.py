@@ -39,9 +39,9 @@ def train(tmp_path: Path) -> Path:
 
 @pytest.mark.torch
 def test_the_summary_is_what_the_program_comes_to(deepum: Deepum, train: Path) -> None:
-    told = deepum(*command("run"), "--", sys.executable, train, timeout=300)
-    assert told.returncode == 0, told.stderr
-    lines = [line for line in told.stderr.splitlines()[1:] if "deepum: next: " not in line]
+    result = deepum(*command("run"), "--", sys.executable, train, timeout=300)
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stderr.splitlines()[1:] if "deepum: next: " not in line]
     assert len(lines) > 5
     for text in (PAGE, README):
         summary = [line for line in shown(text) if re.match(r"deepum: (?!next: )", line)]
@@ -52,10 +52,10 @@ def test_the_summary_is_what_the_program_comes_to(deepum: Deepum, train: Path) -
 def test_the_table_is_what_the_comparison_prints(deepum: Deepum, train: Path) -> None:
     options = command("compare")
     page = options.index("-o")
-    told = deepum(*options[:page], *options[page + 2 :], "--", sys.executable, train, timeout=300)
-    assert told.returncode == 0, told.stderr
-    rows = [line for line in told.stdout.splitlines() if line.startswith("  ")]
+    result = deepum(*options[:page], *options[page + 2 :], "--", sys.executable, train, timeout=300)
+    assert result.returncode == 0, result.stderr
+    rows = [line for line in result.stdout.splitlines() if line.startswith("  ")]
     assert len(rows) == 4
     for text in (PAGE, README):
         assert [line for line in shown(text) if line in rows] == rows
-    assert [line for line in told.stdout.splitlines() if line not in shown(PAGE) and line] == []
+    assert [line for line in result.stdout.splitlines() if line not in shown(PAGE) and line] == []

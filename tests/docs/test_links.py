@@ -105,6 +105,6 @@ def test_each_decision_record_is_listed_once_and_numbered() -> None:
     index = (folder / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| \[(\d{3})\]\(([^)]+)\) \|", index, re.MULTILINE)
     assert [name for _, name in listed] == records
-    for number, (told, name) in enumerate(listed, start=1):
-        assert name.startswith(f"{told}-") and int(told) == number
-        assert (folder / name).read_text(encoding="utf-8").startswith(f"# {told} ")
+    for number, (digits, name) in enumerate(listed, start=1):
+        assert name.startswith(f"{digits}-") and int(digits) == number
+        assert (folder / name).read_text(encoding="utf-8").startswith(f"# {digits} ")

@@ -82,18 +82,18 @@ def test_what_is_wrong_is_named(built: Build, tmp_path: Path) -> None:
         '<svg xmlns="http://www.w3.org/2000/svg"><style>@font-face { font-family: z; '
         "src: url(https://example.org/z.woff2) }</style></svg>\n"
     )
-    told = built(tmp_path, tmp_path / "site")
-    lines = told.stderr.splitlines()
+    result = built(tmp_path, tmp_path / "site")
+    lines = result.stderr.splitlines()
 
-    def said(*words: str) -> bool:
+    def has_line(*words: str) -> bool:
         return any(all(word in line for word in words) for line in lines)
 
-    assert told.returncode == 1 and "Traceback" not in told.stderr
-    assert said("lonely.md", "toctree") and said("lonely.md", "nowhere.md")
-    assert said("glossary.md", "no-such-part")
-    assert said("glossary.html: https://example.org/y.png: is on another host")
-    assert said("drawn.svg: https://example.org/z.woff2: is on another host")
-    assert said("site.css: https://example.org/font.css: is on another host")
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert has_line("lonely.md", "toctree") and has_line("lonely.md", "nowhere.md")
+    assert has_line("glossary.md", "no-such-part")
+    assert has_line("glossary.html: https://example.org/y.png: is on another host")
+    assert has_line("drawn.svg: https://example.org/z.woff2: is on another host")
+    assert has_line("site.css: https://example.org/font.css: is on another host")
     assert lines[-1].startswith("deepum: error: the site: ")
 
 
@@ -102,9 +102,9 @@ def test_a_page_without_its_part_for_a_table_is_refused(built: Build, tmp_path: 
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "docs" / "configuration.md").write_text("# Configuration\n")
-    told = built(tmp_path, tmp_path / "site")
-    assert (told.returncode, told.stderr.count("\n")) == (2, 1)
-    assert told.stderr.startswith("deepum: error: options: ")
+    result = built(tmp_path, tmp_path / "site")
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith("deepum: error: options: ")
 
 
 def test_pages_in_a_browser(site: Path) -> None:
@@ -113,7 +113,7 @@ def test_pages_in_a_browser(site: Path) -> None:
     """
     names = ["index.html", "how-it-works.html", "commands/run.html", "configuration.html"]
     names += ["research/workloads.html", "search.html?q=watermark"]
-    seen = Browser(site).looked_at(names)
+    seen = Browser(site).visit(names)
     assert len(seen.pages) == len(names) * len(SIZES)
     assert (seen.console, seen.missing) == ([], [])
     assert [each for each in seen.pages if each["wider"] or each["outside"]] == []

@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_table_is_what_the_example_prints() -> None:
     text = (ROOT / "docs" / "core.md").read_text(encoding="utf-8")
     example = ROOT / "examples" / "core_three_layers.py"
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, example], capture_output=True, text=True, timeout=60, check=True
     )
     shown = text.partition("```text\n")[2].partition("```")[0]
-    assert told.stdout == shown
+    assert result.stdout == shown

@@ -83,7 +83,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del sys.modules[name]
 
 
-def told(folder: Path) -> dict[str, Any]:
+def results_of(folder: Path) -> dict[str, Any]:
     """What the one file says."""
     (path,) = folder.glob("*.json")
     assert path.name.startswith("simulated-")
@@ -102,51 +102,51 @@ def test_questions_and_programs_run_to_their_end(
         tmp_path / "results",
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    found = told(tmp_path / "results")
+    found = results_of(tmp_path / "results")
     assert ran.stdout.startswith("SIMULATED")
     assert set(found["sections"]) == {"build", "preset", *sections}
-    asked = found["sections"]["questions"]
-    assert set(asked) == QUESTIONS
-    assert not [name for name, answer in asked.items() if "error" in answer]
+    answers = found["sections"]["questions"]
+    assert set(answers) == QUESTIONS
+    assert not [name for name, answer in answers.items() if "error" in answer]
     # What the questions make of the machine is what it was made from.
     made = next(asdict(machine) for machine in machines() if machine.name == "v100-16gb")
     for name in ("h2d_gbps", "d2h_gbps", "fault_batch_ns", "fault_ns_per_byte"):
         assert found["sections"]["preset"][name] == pytest.approx(made[name], rel=0.1), name
     assert found["sections"]["preset"]["blocking_calls"] == 0
-    assert asked["links"]["both_prefetch_one_thread_gbps"] == pytest.approx(25.8, rel=0.05)
+    assert answers["links"]["both_prefetch_one_thread_gbps"] == pytest.approx(25.8, rel=0.05)
     assert (
-        asked["discards"]["discard_and_prefetch_to_host"]["free_bytes_won"]
-        == asked["discards"]["bytes"]
+        answers["discards"]["discard_and_prefetch_to_host"]["free_bytes_won"]
+        == answers["discards"]["bytes"]
     )
-    assert asked["discards"]["discard"]["written_after"]["right_after_leaving"] == 1
-    assert asked["clean"]["prefetch_to_host_duplicates"]["free_bytes_won"] == 0
-    assert asked["order"]["to_gpu"]["returns_before_the_event"] is True
-    assert asked["order"]["to_gpu"]["moved_before_the_event"] is False
-    assert asked["order"]["discard"]["returns_before_the_event"] is True
-    assert asked["gates"]["gated"]["gpu_us"] >= asked["gates"]["plain"]["gpu_us"] > 0
-    beside = asked["gates"]["while_a_stream_waits"]
+    assert answers["discards"]["discard"]["written_after"]["right_after_leaving"] == 1
+    assert answers["clean"]["prefetch_to_host_duplicates"]["free_bytes_won"] == 0
+    assert answers["order"]["to_gpu"]["returns_before_the_event"] is True
+    assert answers["order"]["to_gpu"]["moved_before_the_event"] is False
+    assert answers["order"]["discard"]["returns_before_the_event"] is True
+    assert answers["gates"]["gated"]["gpu_us"] >= answers["gates"]["plain"]["gpu_us"] > 0
+    beside = answers["gates"]["while_a_stream_waits"]
     assert (beside["streams"], beside["streams_held_up"], beside["prefetch_held_up"]) == (
         64,
         0,
         False,
     )
-    assert asked["capture"]["global_same_stream"]["prefetch"].startswith(
+    assert answers["capture"]["global_same_stream"]["prefetch"].startswith(
         "STREAM_CAPTURE_UNSUPPORTED"
     )
-    assert asked["capture"]["relaxed_other_stream"]["prefetch"] == "SUCCESS"
-    assert asked["launches"]["launch_host_us"] > 0
-    probe = asked["observe"]["uvm_tools"]["probe"]
+    assert answers["capture"]["relaxed_other_stream"]["prefetch"] == "SUCCESS"
+    assert answers["launches"]["launch_host_us"] > 0
+    probe = answers["observe"]["uvm_tools"]["probe"]
     for does in ("read", "write"):
         assert sum(probe[does]["faults"].values()) > probe["blocks"] > 0
         assert [
             probe[does][name] for name in ("blocks_missed", "blocks_besides", "strange", "dropped")
         ] == [0] * 4
-    assert [asked["sharing"][kind]["ipc"] for kind in ("device", "managed")] == [
+    assert [answers["sharing"][kind]["ipc"] for kind in ("device", "managed")] == [
         "SUCCESS",
         "INVALID_VALUE",
     ]
-    assert [asked["sharing"][kind]["says_ipc"] for kind in ("device", "managed")] == [True, False]
-    assert asked["sharing"]["own_handle_opened"] == "INVALID_CONTEXT"
+    assert [answers["sharing"][kind]["says_ipc"] for kind in ("device", "managed")] == [True, False]
+    assert answers["sharing"]["own_handle_opened"] == "INVALID_CONTEXT"
     programs = found["sections"]["correctness"]["programs"]
     assert programs["wrong"] == []
     assert programs["right"] == {"plain": 60, "deepum": 67}
@@ -160,7 +160,7 @@ def test_training_is_compared(
     words = ("--only", "overhead", "--only", "budgets", "--model", "resnet", "--share", "50")
     ran = acceptance(*words, "--results", tmp_path / "results")
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    sections = told(tmp_path / "results")["sections"]
+    sections = results_of(tmp_path / "results")["sections"]
     (compared,) = sections["overhead"]["compared"]
     assert compared["same_bits"] is True
     assert abs(compared["overhead"]) < 0.05  # all fits, in virtual time

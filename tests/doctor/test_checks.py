@@ -78,11 +78,11 @@ def test_slow_prefetches_are_a_warning(known: dict[str, Any]) -> None:
     link = known["link"]
     assert gpus.link(Answer(known)).level == "ok"
     link["to_host_prefetch"] = link["to_host_pinned"] / 2
-    told = gpus.link(Answer(known))
-    assert told.level == "warn" and told.remedy.startswith("none: the driver maps each page")
+    check = gpus.link(Answer(known))
+    assert check.level == "warn" and check.remedy.startswith("none: the driver maps each page")
     link["to_gpu_prefetch"] = link["to_gpu_pinned"] / 2
-    told = gpus.link(Answer(known))
-    assert told.level == "warn" and "NUMA" in told.remedy
+    check = gpus.link(Answer(known))
+    assert check.level == "warn" and "NUMA" in check.remedy
 
 
 def test_a_fault_source_is_cupti_else_uvm_tools_else_a_warning(known: dict[str, Any]) -> None:
@@ -149,8 +149,8 @@ def test_uvm_tools_is_tried_as_the_shim_would(
         timeout=60,
         check=True,
     )
-    told = ast.literal_eval(ran.stdout)
-    assert (told["layout"], told["error"]) == (layout, error)
+    report = ast.literal_eval(ran.stdout)
+    assert (report["layout"], report["error"]) == (layout, error)
 
 
 def test_uvm_tools_has_the_numbers_that_the_shim_has() -> None:
@@ -331,11 +331,13 @@ def test_wsl_has_other_nodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "level"),
+    ("capabilities", "level"),
     [("compute,utility", "ok"), ("all", "ok"), ("utility", "fail"), (None, None)],
 )
-def test_driver_libraries(asked: str | None, level: str | None) -> None:
-    check = containers.capabilities({} if asked is None else {"NVIDIA_DRIVER_CAPABILITIES": asked})
+def test_driver_libraries(capabilities: str | None, level: str | None) -> None:
+    check = containers.capabilities(
+        {} if capabilities is None else {"NVIDIA_DRIVER_CAPABILITIES": capabilities}
+    )
     assert (check.level if check is not None else None) == level
 
 

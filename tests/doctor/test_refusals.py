@@ -102,7 +102,7 @@ def test_elsewhere_the_same_program_has_unified_memory(deepum: Deepum, tmp_path:
     assert _managed_bytes(tmp_path / "s.json") == 64 << 20
 
 
-def asked(environment: dict[str, str]) -> tuple[Gpu, ...]:
+def driver_cards(environment: dict[str, str]) -> tuple[Gpu, ...]:
     cards = ask_driver(environment)
     assert not isinstance(cards, str), cards
     return cards
@@ -111,11 +111,11 @@ def asked(environment: dict[str, str]) -> tuple[Gpu, ...]:
 def test_the_launcher_asks_the_driver_itself(deepum: Deepum) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DEEPUM_")}
     environment = device_environment(Device("rtx4090"), clean) | {"DEEPUM_SIM_DEVICES": "2"}
-    cards = asked(environment)
+    cards = driver_cards(environment)
     assert [(card.memory_bytes, card.concurrent_managed_access) for card in cards] == [
         (24 << 30, True)
     ] * 2
-    assert not any(card.concurrent_managed_access for card in asked(environment | LACKING))
+    assert not any(card.concurrent_managed_access for card in driver_cards(environment | LACKING))
     assert (
         ask_driver(environment | {"DEEPUM_SIM_MACHINE": "abacus"})
         == "cuInit fails with CUDA_ERROR_INVALID_VALUE (1)"
@@ -148,15 +148,15 @@ def test_a_share_of_a_machine_needs_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
     real = Device(None, (GOOD,))
     with pytest.raises(DeepumError) as refused:
         launch.unsafe(real, {}, values())
-    told = str(refused.value)
-    assert told.startswith(
+    message = str(refused.value)
+    assert message.startswith(
         "machine: this process has a share of it (8.0 GiB of memory, by a control group)"
     )
     assert (
-        "--managed-limit" in told
-        and "DEEPUM_MANAGED_LIMIT" in told
-        and "--force" in told
-        and "\n" not in told
+        "--managed-limit" in message
+        and "DEEPUM_MANAGED_LIMIT" in message
+        and "--force" in message
+        and "\n" not in message
     )
     assert refused.value.exit_code == 125
     assert launch.unsafe(real, {}, values(managed_limit=0)) == []

@@ -31,8 +31,8 @@ def sweep(compile_program: Callable[..., Path]) -> list[str]:
 
 
 def test_each_run_is_that_of_run(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
-    told = deepum("compare", *FLAGS, "--json", "c.json", "--", *sweep)
-    assert told.returncode == 0, told.stderr
+    result = deepum("compare", *FLAGS, "--json", "c.json", "--", *sweep)
+    assert result.returncode == 0, result.stderr
     compared = json.loads((tmp_path / "c.json").read_text())
     assert compared["command"] == sweep
     assert [row["name"] for row in compared["rows"]] == ["on-demand", "deepum", "unlimited"]
@@ -52,17 +52,19 @@ def test_each_run_is_that_of_run(deepum: Deepum, sweep: list[str], tmp_path: Pat
     paged, prefetched, unlimited = compared["rows"]
     assert paged["ms"] > prefetched["ms"] > unlimited["ms"] > 0
     assert prefetched["over_on_demand"] == pytest.approx(paged["ms"] / prefetched["ms"])
-    table = told.stdout.splitlines()
+    table = result.stdout.splitlines()
     program = [line for line in table if not line.startswith(" ")]
     assert sum(line.split()[:1] == ["deepum"] and " x" in line for line in table) == 1
-    assert f"deepum is {prefetched['over_on_demand']:.2f} times as fast as on-demand" in told.stdout
+    assert (
+        f"deepum is {prefetched['over_on_demand']:.2f} times as fast as on-demand" in result.stdout
+    )
     assert program
 
 
 def test_the_page_has_all_runs(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
     needed("vl_convert", "report")
-    told = deepum("compare", *FLAGS, "-o", "c.html", "--", *sweep)
-    assert told.returncode == 0, told.stderr
+    result = deepum("compare", *FLAGS, "-o", "c.html", "--", *sweep)
+    assert result.returncode == 0, result.stderr
     html = (tmp_path / "c.html").read_text()
     assert "<h1>deepum compare</h1>" in html
     assert all(f">Run {name}</h2>" in html for name in ("on-demand", "deepum", "unlimited"))
@@ -71,9 +73,9 @@ def test_the_page_has_all_runs(deepum: Deepum, sweep: list[str], tmp_path: Path)
 
 def test_what_is_learned_is_not_handed_on(deepum: Deepum, sweep: list[str], tmp_path: Path) -> None:
     """A profile or a record that the environment asks for is not the comparison's."""
-    asked = {"DEEPUM_PROFILE": str(tmp_path / "p"), "DEEPUM_RECORD": str(tmp_path / "r")}
-    told = deepum("compare", *FLAGS, "--policies", "deepum", "--", *sweep, env=asked)
-    assert told.returncode == 0, told.stderr
+    variables = {"DEEPUM_PROFILE": str(tmp_path / "p"), "DEEPUM_RECORD": str(tmp_path / "r")}
+    result = deepum("compare", *FLAGS, "--policies", "deepum", "--", *sweep, env=variables)
+    assert result.returncode == 0, result.stderr
     assert not (tmp_path / "p").exists() and not (tmp_path / "r").exists()
 
 
@@ -100,12 +102,12 @@ def test_what_has_run_is_shown_when_it_is_interrupted(
     while not (tmp_path / "waiting").exists() and time.monotonic() < until:
         time.sleep(0.05)
     os.killpg(running.pid, signal.SIGINT)
-    out, said = running.communicate(timeout=60)
+    out, messages = running.communicate(timeout=60)
     assert running.returncode == (130 if code == 0 else code)
     rows: list[Any] = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
     assert rows == ["policy", "on-demand"]
     how = "was interrupted" if code == 0 else f"the program exited with code {code}"
-    assert said.splitlines()[-1] == f"deepum: run deepum: {how}; not run: unlimited"
+    assert messages.splitlines()[-1] == f"deepum: run deepum: {how}; not run: unlimited"
 
 
 @pytest.mark.parametrize("machine", ["v100-16gb", "rtx4090"])
@@ -115,8 +117,8 @@ def test_where_to_look_next_is_a_command_that_runs(
     """What `deepum run` says last: the replay is of the same machine and memory."""
     needed("vl_convert", "report")
     flags = ("--device", f"sim:{machine}", "--gpu-memory", "256MiB")
-    told = deepum("run", *flags, "--stats", "s.json", "--record", "run.log", "--", *sweep)
-    (line,) = [one for one in told.stderr.splitlines() if one.startswith("deepum: next: ")]
+    result = deepum("run", *flags, "--stats", "s.json", "--record", "run.log", "--", *sweep)
+    (line,) = [one for one in result.stderr.splitlines() if one.startswith("deepum: next: ")]
     command = line.split("charts: deepum ")[1].split(";")[0].split()
     assert command[:3] == ["report", "s.json", "run.log"] and "256MiB" in command
     drawn = deepum(*command)

@@ -38,32 +38,36 @@ def _launch(environment: dict[str, str], folder: Path, *command: str) -> subproc
     )
 
 
-def _told(run: subprocess.Popen[str], folder: Path) -> tuple[dict[str, Any], str]:
-    _, said = run.communicate(timeout=60)
-    return json.loads((folder / "s.json").read_text()), said
+def _outcome(run: subprocess.Popen[str], folder: Path) -> tuple[dict[str, Any], str]:
+    _, messages = run.communicate(timeout=60)
+    return json.loads((folder / "s.json").read_text()), messages
 
 
-def _all_is_known(told: dict[str, Any], said: str, how: str) -> None:
-    assert told["ended"] == how and told["elapsed_s"] > 0
-    assert told["kernels"] == KERNELS and told["gpu_time_s"] > 0 and told["faults"] > 0
-    assert told["bytes_h2d"] > 0 and told["bytes_d2h"] > 0
-    assert told["missing"] == {
+def _all_is_known(statistics: dict[str, Any], messages: str, how: str) -> None:
+    assert statistics["ended"] == how and statistics["elapsed_s"] > 0
+    assert (
+        statistics["kernels"] == KERNELS
+        and statistics["gpu_time_s"] > 0
+        and statistics["faults"] > 0
+    )
+    assert statistics["bytes_h2d"] > 0 and statistics["bytes_d2h"] > 0
+    assert statistics["missing"] == {
         "last_step": "the simulated GPU left no timeline",
         "steady_step": "the simulated GPU left no timeline",
         "plans": "--policy planned was not given",
     }
-    (process,) = told["processes"]
+    (process,) = statistics["processes"]
     assert process["session"]["core"]["launches"] == ARRAYS + KERNELS
     assert process["simulated"]["complete"] is False
-    assert len(told["warnings"]) == 1, told["warnings"]
-    warning = told["warnings"][0]
+    assert len(statistics["warnings"]) == 1, statistics["warnings"]
+    warning = statistics["warnings"][0]
     assert (
         f"process {process['pid']} {how} without its exit handlers" in warning
         and "no timeline" in warning
     )
     assert (
-        f"{KERNELS} kernels in {told['gpu_time_s']:.3f} s of virtual GPU time" in said
-        and warning in said
+        f"{KERNELS} kernels in {statistics['gpu_time_s']:.3f} s of virtual GPU time" in messages
+        and warning in messages
     )
 
 
@@ -79,7 +83,7 @@ def test_a_program_that_ends_itself(
     environment: dict[str, str], ending: list[str], tmp_path: Path, way: str, code: int, how: str
 ) -> None:
     run = _launch(environment, tmp_path, *ending, way)
-    _all_is_known(*_told(run, tmp_path), how)
+    _all_is_known(*_outcome(run, tmp_path), how)
     assert run.returncode == code
 
 
@@ -100,50 +104,55 @@ def test_a_program_that_is_ended_by_a_signal(
         os.killpg(run.pid, number)
     else:
         run.send_signal(number)
-    _all_is_known(*_told(run, tmp_path), f"was ended by {number.name}")
+    _all_is_known(*_outcome(run, tmp_path), f"was ended by {number.name}")
     assert run.returncode == -number
 
 
 def test_a_program_that_replaces_itself_is_told_of_twice(
     environment: dict[str, str], ending: list[str], tmp_path: Path
 ) -> None:
-    told, said = _told(_launch(environment, tmp_path, *ending, "exec", *ending, "_exit"), tmp_path)
-    assert told["kernels"] == 2 * KERNELS
-    first, second = told["processes"]
+    statistics, messages = _outcome(
+        _launch(environment, tmp_path, *ending, "exec", *ending, "_exit"), tmp_path
+    )
+    assert statistics["kernels"] == 2 * KERNELS
+    first, second = statistics["processes"]
     assert (
         first["pid"] == second["pid"]
         and first["simulated"]["kernels"] == second["simulated"]["kernels"] == KERNELS
     )
     assert (
-        "replaced itself by exec: " in told["warnings"][0]
-        and "exited with code 3" in told["warnings"][1]
+        "replaced itself by exec: " in statistics["warnings"][0]
+        and "exited with code 3" in statistics["warnings"][1]
     )
-    assert "of 2 processes" in said
+    assert "of 2 processes" in messages
 
 
 def test_several_processes_are_told_apart(
     environment: dict[str, str], ending: list[str], tmp_path: Path
 ) -> None:
     script = f"{' '.join(ending)} _exit & {' '.join(ending)} _exit; wait"
-    told, said = _told(_launch(environment, tmp_path, "sh", "-c", script), tmp_path)
-    times = [process["simulated"]["gpu_time_s"] for process in told["processes"]]
+    statistics, messages = _outcome(_launch(environment, tmp_path, "sh", "-c", script), tmp_path)
+    times = [process["simulated"]["gpu_time_s"] for process in statistics["processes"]]
     assert (
         len(times) == 2
-        and told["gpu_time_max_s"] == max(times)
-        and told["gpu_time_s"] == sum(times)
+        and statistics["gpu_time_max_s"] == max(times)
+        and statistics["gpu_time_s"] == sum(times)
     )
-    assert "each process had simulated GPUs of its own" in said
+    assert "each process had simulated GPUs of its own" in messages
     assert all(
-        f"process {process['pid']}: {KERNELS} kernels in" in said for process in told["processes"]
+        f"process {process['pid']}: {KERNELS} kernels in" in messages
+        for process in statistics["processes"]
     )
 
 
 def test_what_nobody_counted_has_a_reason(
     environment: dict[str, str], ending: list[str], tmp_path: Path
 ) -> None:
-    told, _ = _told(_launch(environment | {"DEEPUM_DISABLE": "1"}, tmp_path, "true"), tmp_path)
-    assert (
-        told["gpu_time_s"] is None
-        and told["missing"]["gpu_time_s"] == "no process used the GPU, as far as is known"
+    statistics, _ = _outcome(
+        _launch(environment | {"DEEPUM_DISABLE": "1"}, tmp_path, "true"), tmp_path
     )
-    assert set(told["missing"]) == {key for key, value in told.items() if value is None}
+    assert (
+        statistics["gpu_time_s"] is None
+        and statistics["missing"]["gpu_time_s"] == "no process used the GPU, as far as is known"
+    )
+    assert set(statistics["missing"]) == {key for key, value in statistics.items() if value is None}

@@ -46,11 +46,11 @@ def second_step(
 
 
 def test_foreach_launches_name_their_tensors_only(second_step: Callable[..., list[int]]) -> None:
-    told = second_step()
-    lists = [named // FIRST for named in told[::2]]
+    counts = second_step()
+    lists = [named // FIRST for named in counts[::2]]
     assert max(lists) == 3 and min(lists) == 1  # addcdiv reads two and updates one; mul updates one
-    assert told[::2] == [count * FIRST for count in lists]
-    assert told[1::2] == [count * SECOND for count in lists]
+    assert counts[::2] == [count * FIRST for count in lists]
+    assert counts[1::2] == [count * SECOND for count in lists]
 
 
 def test_fused_launches_name_their_tensors_and_step_counters_only(

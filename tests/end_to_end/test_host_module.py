@@ -39,14 +39,14 @@ def test_prefetching_removes_the_faults_and_on_demand_does_not(
 
 
 def test_statistics_have_the_documented_keys(run_sweep: Callable[..., Any]) -> None:
-    told = run_sweep(rounds=3).statistics
-    assert list(told) == list(KEYS)
-    assert told["device"] == "sim:v100-16gb"
-    assert told["kernels"] == 30
-    assert told["peak_resident_bytes"] <= 256 << 20
-    assert told["peak_allocated_bytes"] == 400 << 20
-    assert told["daemon_events"] > 30 and told["execution_ids"] >= 10
-    assert told["warnings"] == []
+    statistics = run_sweep(rounds=3).statistics
+    assert list(statistics) == list(KEYS)
+    assert statistics["device"] == "sim:v100-16gb"
+    assert statistics["kernels"] == 30
+    assert statistics["peak_resident_bytes"] <= 256 << 20
+    assert statistics["peak_allocated_bytes"] == 400 << 20
+    assert statistics["daemon_events"] > 30 and statistics["execution_ids"] >= 10
+    assert statistics["warnings"] == []
 
 
 def test_two_runs_are_equal_to_the_bit_and_replay_gives_the_same_commands(
@@ -124,9 +124,9 @@ def test_several_programs_share_a_daemon(
         )
         for _ in range(3)
     ]
-    told = [process.communicate(timeout=120) for process in running]
-    assert [process.returncode for process in running] == [0, 0, 0], told
-    assert len({stdout for stdout, _ in told}) == 1
+    outputs = [process.communicate(timeout=120) for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], outputs
+    assert len({stdout for stdout, _ in outputs}) == 1
     log = (runtime_dir / "daemon.log").read_text()
     assert (
         log.count(" began\n") - log.count("process") // 2 <= 3
@@ -162,8 +162,8 @@ def test_a_killed_daemon_leaves_the_program_to_end_well(
             os.kill(process, signal.SIGKILL)
         assert run.stdout.read().endswith("all 8 arrays are right\n")
         assert run.wait(60) == 0
-        said = run.stderr.read()
-        assert "Traceback" not in said and "the daemon ended before it reported" in said
+        messages = run.stderr.read()
+        assert "Traceback" not in messages and "the daemon ended before it reported" in messages
 
 
 def test_a_killed_program_is_reported_and_cleaned_up(
@@ -184,9 +184,9 @@ def test_a_killed_program_is_reported_and_cleaned_up(
         script,
     )
     assert result.returncode == 5
-    told = json.loads((tmp_path / "s.json").read_text())
-    assert len(told["processes"]) == 1
-    assert told["processes"][0]["session"]["core"]["launches"] > 0
+    statistics = json.loads((tmp_path / "s.json").read_text())
+    assert len(statistics["processes"]) == 1
+    assert statistics["processes"][0]["session"]["core"]["launches"] > 0
 
 
 def test_nothing_is_left_behind(run_sweep: Callable[..., Any], tmp_path: Path) -> None:

@@ -31,12 +31,12 @@ def test_a_plan_is_made_tried_and_kept_for_the_next_run(
 ) -> None:
     file = tmp_path / "plan"
     ran = run_sweep(*PLANNED, "--tune", f"plan={file}", arrays=ARRAYS, rounds=ROUNDS)
-    told = ran.statistics
-    assert told["policy"] == "planned" and told["warnings"] == []
-    assert all(plan["launches"] == ARRAYS and plan["moves"] > 0 for plan in told["plans"])
-    (kept,) = (plan for plan in told["plans"] if plan["kept"])
+    statistics = ran.statistics
+    assert statistics["policy"] == "planned" and statistics["warnings"] == []
+    assert all(plan["launches"] == ARRAYS and plan["moves"] > 0 for plan in statistics["plans"])
+    (kept,) = (plan for plan in statistics["plans"] if plan["kept"])
     assert kept["with_us"] < kept["before_us"]
-    assert core(told)["planned_launches"] > 3 * ARRAYS
+    assert core(statistics)["planned_launches"] > 3 * ARRAYS
     assert "deepum: plans: kept (" in ran.result.stderr
     # What the policy measured is what the program saw: the plan is followed to its end.
     assert median(ran.rounds[-20:]) * 1000 == pytest.approx(kept["with_us"], rel=0.05)
@@ -105,8 +105,8 @@ def test_a_plan_made_of_a_recorded_run_is_followed_by_the_next(
 ) -> None:
     log, file = tmp_path / "log", tmp_path / "plan"
     run_sweep("--record", log, rounds=24)
-    told = deepum("plan", log, "--gpu-memory", "256MiB", "--planner", "belady", "--output", file)
-    assert told.returncode == 0, told.stderr
+    result = deepum("plan", log, "--gpu-memory", "256MiB", "--planner", "belady", "--output", file)
+    assert result.returncode == 0, result.stderr
     before = file.read_bytes()
     ran = run_sweep(*PLANNED, "--tune", f"plan={file}", rounds=6)
     assert core(ran.statistics)["planned_launches"] > 4 * ARRAYS

@@ -50,11 +50,11 @@ def test_the_movers_operations_are_ranges_with_their_bytes_and_why(
     ways = {"prefetch": "to the GPU", "evict": "to the host", "populate": "no copy"}
     assert {each.kind: each.category for each in ranges} == ways
     moved = {kind: sum(each.payload for each in ranges if each.kind == kind) for kind in ways}
-    asked = seen.statistics["processes"][0]["session"]["core"]
+    counters = seen.statistics["processes"][0]["session"]["core"]
     assert moved["prefetch"] + moved["populate"] == (
-        asked["bytes_prefetched"] + asked["bytes_prefetched_again"]
+        counters["bytes_prefetched"] + counters["bytes_prefetched_again"]
     )
-    assert moved["evict"] == asked["bytes_evicted"] > 0
+    assert moved["evict"] == counters["bytes_evicted"] > 0
     assert all(" decided at event " in each.message for each in ranges)
 
 
@@ -78,8 +78,8 @@ def test_a_profiler_that_cannot_be_had_is_one_line(
     result: subprocess.CompletedProcess[str] = run_sweep(
         rounds=2, env=env | ({"NVTX_REFUSES": "1"} if refuses else {})
     ).result
-    said = [line for line in result.stderr.splitlines() if "NVTX" in line]
-    assert said == [
+    messages = [line for line in result.stderr.splitlines() if "NVTX" in line]
+    assert messages == [
         f"deepum: warning: NVTX_INJECTION64_PATH={path}: cannot be loaded, or takes no ranges; "
         "the mover's operations are not shown"
     ]

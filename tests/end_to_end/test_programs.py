@@ -82,13 +82,13 @@ def program(deepum: Deepum, tmp_path: Path) -> Callable[..., tuple[str, dict[str
         options = ("--device", "sim:v100-16gb", "--gpu-memory", memory, "--stats", "s.json")
         done = deepum("run", *options, "--", sys.executable, *launcher, "script.py", timeout=300)
         assert done.returncode == 0, done.stderr[-4000:]
-        told: dict[str, Any] = json.loads((tmp_path / "s.json").read_text())
-        assert told["peak_allocated_bytes"] > 1.3 * told["gpu_memory_bytes"]
-        for process in told["processes"]:
+        statistics: dict[str, Any] = json.loads((tmp_path / "s.json").read_text())
+        assert statistics["peak_allocated_bytes"] > 1.3 * statistics["gpu_memory_bytes"]
+        for process in statistics["processes"]:
             if (simulated := process["simulated"]) is not None:
                 assert simulated["discarded_uses_sure"] == 0
                 assert simulated["not_simulated"] == simulated["unparsed_kernels"] == []
-        return done.stdout, told
+        return done.stdout, statistics
 
     return run
 
@@ -96,28 +96,28 @@ def program(deepum: Deepum, tmp_path: Path) -> Callable[..., tuple[str, dict[str
 def test_convolutions_with_random_inputs(
     program: Callable[..., tuple[str, dict[str, Any]]],
 ) -> None:
-    _, told = program(IMAGES, "64MiB")
-    assert told["bytes_evicted"] > told["gpu_memory_bytes"]
-    assert told["processes"][0]["simulated"]["general_kernels"] == []
-    assert told["warnings"] == []
+    _, statistics = program(IMAGES, "64MiB")
+    assert statistics["bytes_evicted"] > statistics["gpu_memory_bytes"]
+    assert statistics["processes"][0]["simulated"]["general_kernels"] == []
+    assert statistics["warnings"] == []
 
 
 def test_generate_makes_as_many_tokens_as_it_is_asked_for(
     program: Callable[..., tuple[str, dict[str, Any]]],
 ) -> None:
     """Whether it goes on it asks the card, after each token; 20 are its own limit."""
-    out, told = program(GENERATE, "64MiB")
-    asked, by_itself = map(int, out.split())
-    assert asked == 16 and 12 <= by_itself <= 20  # with the prompt's 8, or without
-    assert told["prefetch_coverage"] > 0.5
+    out, statistics = program(GENERATE, "64MiB")
+    exact, by_itself = map(int, out.split())
+    assert exact == 16 and 12 <= by_itself <= 20  # with the prompt's 8, or without
+    assert statistics["prefetch_coverage"] > 0.5
 
 
 def test_fsdp2_over_gloo(program: Callable[..., tuple[str, dict[str, Any]]]) -> None:
-    out, told = program(
+    out, statistics = program(
         FSDP2, "64MiB", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"
     )
     assert sorted(line for line in out.splitlines() if line.startswith("rank")) == [
         "rank 0 ends",
         "rank 1 ends",
     ]
-    assert sum(process["simulated"] is not None for process in told["processes"]) >= 2
+    assert sum(process["simulated"] is not None for process in statistics["processes"]) >= 2

@@ -120,9 +120,9 @@ def test_a_model_whose_needs_are_random_is_foretold_less_well(
         "run", *flags, "--", sys.executable, ROOT / "examples" / "dlrm_like.py", *small, timeout=300
     )
     assert result.returncode == 0, result.stderr
-    told = json.loads((tmp_path / "s.json").read_text())
-    assert told["bytes_prefetched"] > 0
-    assert told["prefetch_accuracy"] < 1
+    statistics = json.loads((tmp_path / "s.json").read_text())
+    assert statistics["bytes_prefetched"] > 0
+    assert statistics["prefetch_accuracy"] < 1
 
 
 def test_tables_of_which_few_rows_are_used_stay_on_the_host(deepum: Deepum, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_tables_of_which_few_rows_are_used_stay_on_the_host(deepum: Deepum, tmp_
         "--steps",
         6,
     )
-    told = {}
+    by_advice = {}
     for advice in ("none", "remote"):
         flags = (
             "--device",
@@ -152,11 +152,11 @@ def test_tables_of_which_few_rows_are_used_stay_on_the_host(deepum: Deepum, tmp_
         )
         result = deepum("run", *flags, "--", *script, timeout=300)
         assert result.returncode == 0, result.stderr
-        told[advice] = json.loads((tmp_path / "s.json").read_text())
-    assert told["none"]["peak_remote_bytes"] == 0 < told["remote"]["peak_remote_bytes"]
-    assert told["remote"]["bytes_h2d"] < 0.5 * told["none"]["bytes_h2d"]
-    assert told["remote"]["bytes_d2h"] < 0.5 * told["none"]["bytes_d2h"]
-    assert told["remote"]["gpu_time_s"] < 0.5 * told["none"]["gpu_time_s"]
+        by_advice[advice] = json.loads((tmp_path / "s.json").read_text())
+    assert by_advice["none"]["peak_remote_bytes"] == 0 < by_advice["remote"]["peak_remote_bytes"]
+    assert by_advice["remote"]["bytes_h2d"] < 0.5 * by_advice["none"]["bytes_h2d"]
+    assert by_advice["remote"]["bytes_d2h"] < 0.5 * by_advice["none"]["bytes_d2h"]
+    assert by_advice["remote"]["gpu_time_s"] < 0.5 * by_advice["none"]["gpu_time_s"]
 
 
 def test_numba_compiles_and_launches(deepum: Deepum, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_numba_compiles_and_launches(deepum: Deepum, tmp_path: Path) -> None:
 
 def test_dropping_dead_blocks_moves_less_and_loses_nothing(deepum: Deepum, tmp_path: Path) -> None:
     script = (sys.executable, ROOT / "examples" / "train_gpt2.py", "--batch", 2, "--steps", 4)
-    told = {}
+    by_drop = {}
     for drop in (0, 1):
         flags = (
             "--device",
@@ -193,11 +193,11 @@ def test_dropping_dead_blocks_moves_less_and_loses_nothing(deepum: Deepum, tmp_p
         )
         result = deepum("run", *flags, "--", *script, timeout=300)
         assert result.returncode == 0, result.stderr
-        told[drop] = json.loads((tmp_path / "s.json").read_text())
-    assert told[0]["bytes_invalidated"] == 0 < told[1]["bytes_invalidated"]
-    assert told[1]["bytes_d2h"] < 0.75 * told[0]["bytes_d2h"]
-    assert told[1]["bytes_h2d"] < 0.75 * told[0]["bytes_h2d"]
-    assert told[1]["gpu_time_s"] < told[0]["gpu_time_s"]
+        by_drop[drop] = json.loads((tmp_path / "s.json").read_text())
+    assert by_drop[0]["bytes_invalidated"] == 0 < by_drop[1]["bytes_invalidated"]
+    assert by_drop[1]["bytes_d2h"] < 0.75 * by_drop[0]["bytes_d2h"]
+    assert by_drop[1]["bytes_h2d"] < 0.75 * by_drop[0]["bytes_h2d"]
+    assert by_drop[1]["gpu_time_s"] < by_drop[0]["gpu_time_s"]
 
 
 def test_steps_are_counted(deepum: Deepum, tmp_path: Path) -> None:
@@ -206,11 +206,11 @@ def test_steps_are_counted(deepum: Deepum, tmp_path: Path) -> None:
     script = (sys.executable, ROOT / "examples" / "train_gpt2.py", "--batch", 2, "--steps", 7)
     result = deepum("run", *flags, "--", *script, timeout=300)
     assert result.returncode == 0, result.stderr
-    told = json.loads((tmp_path / "s.json").read_text())
-    assert told["iterations"] in (5, 6)  # the first is another
-    assert 0.9 < told["iteration_launches"] / told["last_step"]["kernels"] < 1.2
-    assert told["steady_step"]["iterations"] == pytest.approx(1, abs=0.2)
-    step = f"{told['steady_step']['s'] * 1e3:.1f} ms"
+    statistics = json.loads((tmp_path / "s.json").read_text())
+    assert statistics["iterations"] in (5, 6)  # the first is another
+    assert 0.9 < statistics["iteration_launches"] / statistics["last_step"]["kernels"] < 1.2
+    assert statistics["steady_step"]["iterations"] == pytest.approx(1, abs=0.2)
+    step = f"{statistics['steady_step']['s'] * 1e3:.1f} ms"
     assert f"deepum: a step takes {step} (the mean of" in result.stderr
     assert "doubtful" not in result.stderr
 
@@ -256,8 +256,8 @@ def test_each_rank_of_torchrun_is_a_session_of_its_own(deepum: Deepum, tmp_path:
             for line in result.stdout.splitlines()
             if line.startswith(f"rank {rank} ")
         ] == [f"rank {rank} on cuda:0, step {step}" for step in range(1, 5)]
-    told = json.loads((tmp_path / "s.json").read_text())
-    ranks = [process for process in told["processes"] if process["session"] is not None]
+    statistics = json.loads((tmp_path / "s.json").read_text())
+    ranks = [process for process in statistics["processes"] if process["session"] is not None]
     assert len(ranks) == 2
     assert all(
         rank["simulated"]["kernels"] > 0 and rank["session"]["core"]["bytes_evicted"] > 0
@@ -286,6 +286,6 @@ def test_a_program_that_waits_at_every_second_step_has_doubtful_steps(
     assert result.returncode == 0, result.stderr
     step = json.loads((tmp_path / "s.json").read_text())["steady_step"]
     assert step["iterations"] == pytest.approx(2, abs=0.3)
-    told = next(line for line in result.stderr.splitlines() if "doubtful" in line)
-    assert "waits once in 2 iterations of its launches" in told
-    assert f"one may be {step['s'] / 2 * 1e3:.1f} ms" in told
+    message = next(line for line in result.stderr.splitlines() if "doubtful" in line)
+    assert "waits once in 2 iterations of its launches" in message
+    assert f"one may be {step['s'] / 2 * 1e3:.1f} ms" in message

@@ -66,13 +66,13 @@ print(json.dumps([filled[0], plain[0], again[0], managed[0], byte.value, shared,
         "deepum: warning: cuIpcGetMemHandle: an allocation of 99MiB is managed memory"
         in result.stderr
     )
-    told = json.loads((tmp_path / "s.json").read_text())
-    assert told["handles_refused"] == 1
+    statistics = json.loads((tmp_path / "s.json").read_text())
+    assert statistics["handles_refused"] == 1
     refused = (
         "refused requests to share managed memory with other processes or devices: 1; "
         "--plain-memory helps (docs/sharing.md)"
     )
-    assert [text.partition(": ")[2] for text in told["warnings"]] == [refused]
+    assert [text.partition(": ")[2] for text in statistics["warnings"]] == [refused]
 
 
 def test_devices_copy_each_others_managed_memory(deepum: Deepum, tmp_path: Path) -> None:
@@ -165,11 +165,11 @@ def test_pytorch_shares_tensors_of_listed_segments(
     flags = ("--device", "sim", "--plain-memory", "20MiB,libshared_segments", "--stats", "s.json")
     result = deepum("run", *flags, "--", sys.executable, "share.py", library, timeout=200)
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
+    report = json.loads(result.stdout)
     last = [[float(n - 3), float(n - 2), float(n - 1)] for n in (1 << 20, 6 << 20)]
-    assert told["seen"] == [[True, last[0]], [True, last[1]], "written"]
-    assert told["values"] == [[7.0], [7.0]]
-    assert told["refused"] == "CUDA error: invalid argument"
+    assert report["seen"] == [[True, last[0]], [True, last[1]], "written"]
+    assert report["values"] == [[7.0], [7.0]]
+    assert report["refused"] == "CUDA error: invalid argument"
     assert (
         "an allocation of 48MiB is managed memory, which cannot be shared with another "
         "process (CUDA IPC)"

@@ -61,9 +61,9 @@ def session(deepum: Command, process: subprocess.Popen[str]) -> dict[str, Any]:
     drained(process)
     ran = deepum("ps", "--json")
     assert ran.returncode == 0, ran.stderr
-    (told,) = json.loads(ran.stdout)["sessions"]
-    assert isinstance(told, dict)
-    return told
+    (fields,) = json.loads(ran.stdout)["sessions"]
+    assert isinstance(fields, dict)
+    return fields
 
 
 def settled(deepum: Command, process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -75,17 +75,17 @@ def settled(deepum: Command, process: subprocess.Popen[str]) -> dict[str, Any]:
 def test_ps_tells_what_the_simulated_gpu_counts(
     deepum: Command, running: subprocess.Popen[str]
 ) -> None:
-    told = settled(deepum, running)
-    assert told["device"] == "sim:v100-16gb" and told["policy"] == "correlation"
-    assert told["capacity_bytes"] <= 256 * MIB < 400 * MIB <= told["allocated_bytes"]
-    assert told["step_launches"] > 0
-    assert told["bytes_in"] > 0 and told["bytes_out"] > 0 and told["faults"] > 0
-    assert 0 < told["prefetch_accuracy"] <= 1 and 0 < told["prefetch_coverage"] <= 1
-    assert told["gpu_time_s"] > told["stall_s"] >= 0
-    assert told["rates"]["clock"] == "virtual"
+    fields = settled(deepum, running)
+    assert fields["device"] == "sim:v100-16gb" and fields["policy"] == "correlation"
+    assert fields["capacity_bytes"] <= 256 * MIB < 400 * MIB <= fields["allocated_bytes"]
+    assert fields["step_launches"] > 0
+    assert fields["bytes_in"] > 0 and fields["bytes_out"] > 0 and fields["faults"] > 0
+    assert 0 < fields["prefetch_accuracy"] <= 1 and 0 < fields["prefetch_coverage"] <= 1
+    assert fields["gpu_time_s"] > fields["stall_s"] >= 0
+    assert fields["rates"]["clock"] == "virtual"
     table = deepum("ps")
     head, line = table.stdout.splitlines()
-    assert head.startswith("PID") and str(told["pid"]) in line and "sweep" in line
+    assert head.startswith("PID") and str(fields["pid"]) in line and "sweep" in line
     assert "virtual clock" in table.stderr
 
 
@@ -94,19 +94,19 @@ def test_settings_change_what_a_program_does(
 ) -> None:
     pid = str(settled(deepum, running)["pid"])
     assert deepum("set", pid, "--budget", "128MiB").returncode == 0
-    told = session(deepum, running)
-    assert told["budget_bytes"] == told["capacity_bytes"] == 128 * MIB
+    fields = session(deepum, running)
+    assert fields["budget_bytes"] == fields["capacity_bytes"] == 128 * MIB
     assert wait_until(lambda: session(deepum, running)["resident_bytes"] <= 130 * MIB)
     assert deepum("set", pid, "--policy", "on-demand", "--degree", "5").returncode == 0
-    told = session(deepum, running)
-    assert (told["policy"], told["prefetch_degree"]) == ("on-demand", 5)
+    fields = session(deepum, running)
+    assert (fields["policy"], fields["prefetch_degree"]) == ("on-demand", 5)
     before = session(deepum, running)
     later = session(deepum, running)
     assert later["moves_given"] == before["moves_given"] and later["launches"] > before["launches"]
     assert later["faults"] > before["faults"]
     assert deepum("set", pid, "--policy", "correlation", "--budget", "own").returncode == 0
     assert wait_until(lambda: session(deepum, running)["moves_given"] > later["moves_given"])
-    assert session(deepum, running)["capacity_bytes"] == told["capacity_bytes"] * 2
+    assert session(deepum, running)["capacity_bytes"] == fields["capacity_bytes"] * 2
 
 
 def test_a_program_that_is_stopped_ends_by_the_signal(
@@ -147,10 +147,10 @@ def test_the_daemon_is_told_of_and_stopped(deepum: Command, running: subprocess.
     status = deepum("daemon", "status")
     assert status.returncode == 0
     assert "programs  1 now, 1 in all, 0 refused" in status.stdout
-    told = json.loads(deepum("daemon", "status", "--json").stdout)["daemon"]
+    state = json.loads(deepum("daemon", "status", "--json").stdout)["daemon"]
     ran = deepum("daemon", "stop")
-    assert (ran.returncode, ran.stdout) == (0, f"{told['pid']} ends\n")
-    assert wait_until(lambda: not Path(f"/proc/{told['pid']}").exists())
+    assert (ran.returncode, ran.stdout) == (0, f"{state['pid']} ends\n")
+    assert wait_until(lambda: not Path(f"/proc/{state['pid']}").exists())
     drained(running)
     assert running.poll() is None
 
@@ -197,15 +197,15 @@ def test_nothing_runs(deepum: Command) -> None:
 
 
 def test_top_looks_once_into_a_pipe(deepum: Command, running: subprocess.Popen[str]) -> None:
-    told = settled(deepum, running)
+    fields = settled(deepum, running)
     ran = deepum("top", "--once")
     assert ran.returncode == 0, ran.stderr
     head, line, *detail = ran.stdout.splitlines()
-    assert head.split()[:2] == ["PID", "PROGRAM"] and str(told["pid"]) in line
+    assert head.split()[:2] == ["PID", "PROGRAM"] and str(fields["pid"]) in line
     assert any(each.startswith("resident  ") and "on the GPU" in each for each in detail)
     assert "\x1b" not in ran.stdout
     (same,) = json.loads(deepum("top", "--json").stdout)["sessions"]
-    assert same["session"] == told["session"]
+    assert same["session"] == fields["session"]
 
 
 class Terminal:
@@ -257,13 +257,13 @@ class Terminal:
 def test_top_in_a_terminal(
     deepum: Command, running: subprocess.Popen[str], environment: dict[str, str]
 ) -> None:
-    told = settled(deepum, running)
+    fields = settled(deepum, running)
     terminal = Terminal([*DEEPUM, "top", "--seconds", "0.3"], environment)
 
     def shows(text: str) -> bool:
         return terminal.shows(text, lambda: drained(running))
 
-    assert shows(f"program   {told['pid']} "), terminal.screen.display
+    assert shows(f"program   {fields['pid']} "), terminal.screen.display
     assert shows("s Sort  b Budget  d Degree")
     terminal.press("p")
     assert shows("sim:v100-16gb, on-demand, degree 8192"), terminal.screen.display

@@ -48,13 +48,13 @@ class Training:
 
     command: list[str]
     environment: dict[str, str]
-    told: Path
+    call_counts: Path
 
     def start(self, *arguments: object, **settings: object) -> subprocess.Popen[str]:
         """training.start(8, 2, 4): rounds, streams, layers, what is made anew. Settings are
         environment variables.
         """
-        self.told.unlink(missing_ok=True)
+        self.call_counts.unlink(missing_ok=True)
         return subprocess.Popen(
             [*self.command, *map(str, arguments)],
             env=self.environment | {name: str(value) for name, value in settings.items()},
@@ -70,7 +70,7 @@ class Training:
             out, err = process.communicate(timeout=timeout)
         finally:
             process.kill()
-        lines = self.told.read_text().splitlines() if self.told.exists() else []
+        lines = self.call_counts.read_text().splitlines() if self.call_counts.exists() else []
         return Ran(
             process.returncode,
             out,

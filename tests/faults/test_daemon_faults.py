@@ -38,8 +38,8 @@ def test_a_killed_daemon_is_done_without_and_the_next_program_gets_another(
     for mark in stats.glob("*.open"):  # of the killed ones
         mark.unlink()
     assert training.run(3, 2, 5).right
-    (told,) = sessions(stats)
-    assert told["core"]["commands"] > 0
+    (session,) = sessions(stats)
+    assert session["core"]["commands"] > 0
     assert things(runtime_dir) <= {
         socket_of(runtime_dir).name,
         lock_of(runtime_dir).name,
@@ -79,8 +79,8 @@ def test_a_daemon_that_sleeps_for_a_while_is_waited_for(
             os.kill(daemon, signal.SIGCONT)
         ran = training.finish(process)
         assert ran.right and ran.err == ""
-        (told,) = sessions(stats)
-    assert told["core"]["launches"] == 3000 + 5 + 5  # kernels, memsets and copies: none was lost
+        (session,) = sessions(stats)
+    assert session["core"]["launches"] == 3000 + 5 + 5  # kernels, memsets and copies: none was lost
 
 
 def test_a_stopped_daemon_holds_up_neither_those_that_run_nor_those_that_come(

@@ -32,14 +32,14 @@ def test_killed_between_any_two_steps_it_leaves_nothing(
             killed += ran.code == -signal.SIGKILL
             assert ran.right or ran.code == -signal.SIGKILL, (step, ran)
     assert killed > 0.9 * len(points)
-    told = sessions(stats)
-    assert all(session["core"]["malformed_events"] == 0 for session in told)
-    assert len({session["pid"] for session in told}) > len(points) // 2, (
+    reports = sessions(stats)
+    assert all(session["core"]["malformed_events"] == 0 for session in reports)
+    assert len({session["pid"] for session in reports}) > len(points) // 2, (
         "most were killed after their session began"
     )
     after = training.run(3, 2, 4)
     assert after.right and after.calls["steps"][0] > 200, "the next one is served"
-    (served,) = [session for session in sessions(stats) if session not in told]
+    (served,) = [session for session in sessions(stats) if session not in reports]
     assert served["core"]["commands"] > 0
 
 
@@ -74,8 +74,12 @@ def test_ended_by_a_signal_it_is_reported_as_far_as_it_came(
             continue
         process.send_signal(kind)
         assert training.finish(process).code == -kind
-        (told,) = sessions(stats)
-    assert told["pid"] == process.pid and told["core"]["launches"] >= 20 and told["warnings"] == []
+        (session,) = sessions(stats)
+    assert (
+        session["pid"] == process.pid
+        and session["core"]["launches"] >= 20
+        and session["warnings"] == []
+    )
 
 
 def test_a_stopped_program_loses_neither_its_session_nor_its_numbers(
@@ -92,6 +96,6 @@ def test_a_stopped_program_loses_neither_its_session_nor_its_numbers(
         process.send_signal(signal.SIGCONT)
         process.stdout.readline()
     assert training.finish(process).right
-    (told,) = sessions(stats)
-    assert told["core"]["launches"] > 600 and told["core"]["events_lost"] == 0
-    assert json.dumps(told["warnings"]) == "[]" and daemon_of(runtime_dir)
+    (session,) = sessions(stats)
+    assert session["core"]["launches"] > 600 and session["core"]["events_lost"] == 0
+    assert json.dumps(session["warnings"]) == "[]" and daemon_of(runtime_dir)

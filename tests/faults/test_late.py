@@ -101,18 +101,19 @@ def test_events_that_find_the_ring_full_are_lost_and_told(
         training.go_on(process)
         ran = training.finish(process)
         assert ran.right, ran
-        (told,) = sessions(stats)
-    assert told["warnings"] == []
-    said = [
+        (report,) = sessions(stats)
+    assert report["warnings"] == []
+    messages = [
         line
         for line in ran.err.splitlines()
         if line != "deepum: gates: none has opened for a while; all were opened"
     ]
-    assert said and all(
-        re.fullmatch(r"deepum: the daemon fell behind; \d+ events were lost", line) for line in said
+    assert messages and all(
+        re.fullmatch(r"deepum: the daemon fell behind; \d+ events were lost", line)
+        for line in messages
     ), ran.err
-    assert told["core"]["events_lost"] > 1000
-    assert told["core"]["allocated_bytes"] == 0, "it knew at the end what had ended"
+    assert report["core"]["events_lost"] > 1000
+    assert report["core"]["allocated_bytes"] == 0, "it knew at the end what had ended"
 
 
 def test_a_mover_that_is_held_up_lets_the_rings_fill_and_nothing_breaks(
@@ -146,7 +147,7 @@ def test_a_mover_that_is_held_up_lets_the_rings_fill_and_nothing_breaks(
         training.go_on(process)
         ran = training.finish(process)
         assert ran.right, ran
-        (told,) = sessions(stats)
-    assert ran.failed() == 1 and told["warnings"] == []
-    assert told["core"]["commands"] > 1 << 14, "more than the ring holds"
-    assert told["core"]["allocated_bytes"] == 0
+        (report,) = sessions(stats)
+    assert ran.failed() == 1 and report["warnings"] == []
+    assert report["core"]["commands"] > 1 << 14, "more than the ring holds"
+    assert report["core"]["allocated_bytes"] == 0

@@ -26,10 +26,12 @@ def test_two_with_half_of_the_card_each(
             for _ in range(2)
         ]
         assert all(training.finish(process).right for process in halves)
-        told = sessions(stats)
-    assert sorted(session["pid"] for session in told) == sorted(process.pid for process in halves)
-    assert told[0]["core"] == told[1]["core"], "neither disturbed the other"
-    assert told[0]["core"]["commands"] > 100
+        reports = sessions(stats)
+    assert sorted(session["pid"] for session in reports) == sorted(
+        process.pid for process in halves
+    )
+    assert reports[0]["core"] == reports[1]["core"], "neither disturbed the other"
+    assert reports[0]["core"]["commands"] > 100
     for process in halves:
         simulated = json.loads((stats / f"sim-{process.pid}.json").read_text())
         assert simulated["peak_resident_bytes"] <= CARD // 2
@@ -55,11 +57,11 @@ def test_two_budgets_on_cards_that_have_more(
             for _ in range(2)
         ]
         assert all(training.finish(process).right for process in halves)
-        told = sessions(stats)
-    assert len(told) == 2
-    assert all(session["core"]["peak_resident_bytes"] <= budget + (8 << 20) for session in told), (
-        "a launch needs 8 MiB"
-    )
+        reports = sessions(stats)
+    assert len(reports) == 2
+    assert all(
+        session["core"]["peak_resident_bytes"] <= budget + (8 << 20) for session in reports
+    ), "a launch needs 8 MiB"
 
 
 def test_one_that_is_killed_does_not_disturb_the_other(
@@ -74,8 +76,8 @@ def test_one_that_is_killed_does_not_disturb_the_other(
             )
         ran = training.finish(kept)
         assert ran.right and ran.err == ""
-        told = {session["pid"]: session for session in sessions(stats)}
-    assert told[kept.pid]["core"]["launches"] == 400 * 10 + 10
+        by_pid = {session["pid"]: session for session in sessions(stats)}
+    assert by_pid[kept.pid]["core"]["launches"] == 400 * 10 + 10
 
 
 def test_of_one_limit_for_both_the_second_gets_what_the_first_leaves(
@@ -127,7 +129,7 @@ def test_the_launcher_sums_both(
         script,
     )
     assert ran.returncode == 0 and ran.stdout.count("all 14 layers are right\n") == 2, ran
-    told = json.loads((tmp_path / "s.json").read_text())
-    assert len(told["processes"]) == 2
-    assert told["kernels"] == 2 * 20 * 28
-    assert told["warnings"] == []
+    statistics = json.loads((tmp_path / "s.json").read_text())
+    assert len(statistics["processes"]) == 2
+    assert statistics["kernels"] == 2 * 20 * 28
+    assert statistics["warnings"] == []

@@ -44,13 +44,13 @@ class Daemon:
             held.append((self.descriptors(), self.maps()))
         return held[-1]
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """Its lines so far."""
         return (self.folder / "stderr").read_text().splitlines()
 
     def serves(self) -> None:
         """A decent program gets what it should."""
-        assert self.process.poll() is None, self.said()[-5:]
+        assert self.process.poll() is None, self.messages()[-5:]
         program = FakeProgram(self.folder, {"DEEPUM_LAUNCH_QUEUE": "0"}, pid=1)
         rounds = program.train(6)
         assert program.ahead(rounds[-1])
@@ -66,7 +66,7 @@ class Daemon:
         )
         odd = [
             line
-            for line in self.said()
+            for line in self.messages()
             if not re.match(r"deepum: (serving|session of process|refused: \w)", line)
         ]
         assert not odd, odd[:20]

@@ -47,23 +47,23 @@ def answer(connection: socket.socket, request: bytes) -> dict[str, Any]:
     while not line.endswith(b"\n"):
         line += connection.recv(1 << 20)
     assert line.count(b"\n") == 1
-    told: dict[str, Any] = json.loads(line)
-    assert told["version"] == 1
-    return told
+    document: dict[str, Any] = json.loads(line)
+    assert document["version"] == 1
+    return document
 
 
 def request(random: Random, sessions: list[int]) -> bytes:
     """Sound, nearly so, or noise. None asks the daemon to end, nor a program."""
     if random.random() < 0.1:
         return random.choice(BYTES)
-    told: dict[str, Any] = {"version": 1, "ask": random.choice(VERBS)}
+    fields: dict[str, Any] = {"version": 1, "ask": random.choice(VERBS)}
     for name in random.sample(NAMES, random.randrange(len(NAMES))):
-        told[name] = random.choice(VALUES)
+        fields[name] = random.choice(VALUES)
     if random.random() < 0.6:
-        told["session"] = random.choice(sessions)
-    if told.get("ask") == "end":
-        told["detach"] = random.choice(("yes", 1, [], None))  # none of which it takes
-    made = json.dumps(told).encode()
+        fields["session"] = random.choice(sessions)
+    if fields.get("ask") == "end":
+        fields["detach"] = random.choice(("yes", 1, [], None))  # none of which it takes
+    made = json.dumps(fields).encode()
     if random.random() < 0.2:
         at = random.randrange(1, len(made))
         made = made[:at] + bytes([random.randrange(256)]) + made[at + 1 :]
@@ -80,7 +80,7 @@ def test_random_requests(daemon: Daemon, seed: int) -> None:
             each["session"] for each in answer(asker, b'{"version":1,"ask":"list"}')["sessions"]
         ]
         answers = [answer(asker, request(random, sessions)) for _ in range(250)]
-        errors = [told["error"] for told in answers if "error" in told]
+        errors = [document["error"] for document in answers if "error" in document]
         assert all(len(error) < 1000 and "\n" not in error for error in errors)
         assert 20 < len(errors) < 250
         assert not [error for error in errors if error.startswith("control:")]

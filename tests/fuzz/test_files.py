@@ -98,11 +98,11 @@ def test_a_damaged_log(
     codes: dict[int, int] = {}
     for _ in range(120):
         (tmp_path / "log").write_bytes(damaged(random, log, text))
-        code, said = run_cli(monkeypatch, capsys, "log", *command, tmp_path / "log")
+        code, message = run_cli(monkeypatch, capsys, "log", *command, tmp_path / "log")
         codes[code] = codes.get(code, 0) + 1
         assert code in ((0, 1, 2, 125) if command == ("replay",) else (0, 2, 125))
         if code in (2, 125):
-            assert ONE_LINE.match(said), said
+            assert ONE_LINE.match(message), message
     assert codes.get(2, 0) > 20, codes
 
 
@@ -138,8 +138,8 @@ def test_a_log_with_impossible_settings(
     what: str,
 ) -> None:
     (tmp_path / "log").write_bytes(with_settings(files[0], BAD_SETTINGS[what]))
-    code, said = run_cli(monkeypatch, capsys, "log", "replay", tmp_path / "log")
-    assert code in (2, 125) and ONE_LINE.match(said), (code, said)
+    code, message = run_cli(monkeypatch, capsys, "log", "replay", tmp_path / "log")
+    assert code in (2, 125) and ONE_LINE.match(message), (code, message)
 
 
 def test_a_log_of_another_version(
@@ -149,8 +149,8 @@ def test_a_log_of_another_version(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "log").write_bytes(files[0][:8] + struct.pack("<I", 99) + files[0][12:])
-    code, said = run_cli(monkeypatch, capsys, "log", "show", tmp_path / "log")
-    assert code == 2 and "version 99" in said and ONE_LINE.match(said)
+    code, message = run_cli(monkeypatch, capsys, "log", "show", tmp_path / "log")
+    assert code == 2 and "version 99" in message and ONE_LINE.match(message)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -168,7 +168,7 @@ def test_a_damaged_profile_stops_a_run_before_it_starts(
         if damage[:12] + damage[16:] == profile[:12] + profile[16:]:
             continue  # four bytes of the head mean nothing
         (tmp_path / "p").write_bytes(damage)
-        code, said = run_cli(
+        code, message = run_cli(
             monkeypatch,
             capsys,
             "run",
@@ -179,7 +179,7 @@ def test_a_damaged_profile_stops_a_run_before_it_starts(
             "--",
             "/nonexistent/program",
         )
-        assert code == 2 and ONE_LINE.match(said) and "profile" in said, (code, said)
+        assert code == 2 and ONE_LINE.match(message) and "profile" in message, (code, message)
         assert (tmp_path / "p").read_bytes() == damage, "it is the person's to delete"
         refused += 1
     assert refused > 100

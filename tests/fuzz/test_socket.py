@@ -308,7 +308,7 @@ def test_a_second_message_ends_the_session_in_one_line(daemon: Daemon, runtime_d
     daemon.check(before)
     assert (
         "deepum: session of process 55 ended: the program sent a message that nobody expected"
-        in daemon.said()
+        in daemon.messages()
     )
 
 

@@ -43,13 +43,13 @@ k = function("k:8,8")
 
 
 @pytest.fixture
-def told(run: Run, listener: FakeDaemon) -> Callable[[str], list[Execute]]:
-    def told(snippet: str) -> list[Execute]:
+def launches_of(run: Run, listener: FakeDaemon) -> Callable[[str], list[Execute]]:
+    def launches_of(snippet: str) -> list[Execute]:
         done = run(DECLARING + snippet)
         assert done.code == 0, done.err
         return [execute(event) for event in listener.events() if event.kind == "execute"]
 
-    return told
+    return launches_of
 
 
 def declared(launch: Execute) -> list[tuple[int, int, int]]:
@@ -60,9 +60,9 @@ A, B = (0, 0, 3), (1, 0, 5)
 
 
 def test_what_is_declared_is_marked_and_the_launch_is_the_same(
-    told: Callable[[str], list[Execute]],
+    launches_of: Callable[[str], list[Execute]],
 ) -> None:
-    launches = told("""
+    launches = launches_of("""
 launch(k, a, b)
 declare(of_a); launch(k, a, b)
 declare(of_b); launch(k, a, b)
@@ -74,8 +74,8 @@ declare(); launch(k, a, b)
     assert len({launch.hash for launch in launches if launch is not launches[3]}) == 1
 
 
-def test_a_range_ends_before_its_end(told: Callable[[str], list[Execute]]) -> None:
-    launches = told("""
+def test_a_range_ends_before_its_end(launches_of: Callable[[str], list[Execute]]) -> None:
+    launches = launches_of("""
 declare((a, a + 64)); launch(k, a + 63, b); launch(k, a + 64, b); launch(k, a - 1, b)
 declare((a + 64, a + 128), (b, b + 1)); launch(k, a + 63, b); launch(k, a + 64, b + 1)
 """)
@@ -83,19 +83,19 @@ declare((a + 64, a + 128), (b, b + 1)); launch(k, a + 63, b); launch(k, a + 64, 
 
 
 def test_memory_that_one_argument_may_write_is_not_only_read(
-    told: Callable[[str], list[Execute]],
+    launches_of: Callable[[str], list[Execute]],
 ) -> None:
-    launches = told("""
+    launches = launches_of("""
 declare((a, a + 64), of_b); launch(k, a, a + 64); launch(k, a + 64, a); launch(k, b, a + 64)
 """)
     assert [declared(launch) for launch in launches] == [[], [], [B]]
 
 
 def test_of_neighbours_that_are_one_range_all_have_to_be_declared(
-    told: Callable[[str], list[Execute]],
+    launches_of: Callable[[str], list[Execute]],
 ) -> None:
     """PyTorch's blocks beside one another are one range of UM blocks."""
-    launches = told("""
+    launches = launches_of("""
 first, second, _ = report_blocks(alloc(12 * MiB), 3, 4 * MiB)
 declare(first); launch(k, first[0], second[0])
 declare(first, second); launch(k, first[0], second[0])
@@ -105,9 +105,9 @@ declare(first, second); launch(k, first[0], second[0])
 
 
 def test_what_is_written_at_the_edge_of_one_range_of_several(
-    told: Callable[[str], list[Execute]],
+    launches_of: Callable[[str], list[Execute]],
 ) -> None:
-    launches = told("""
+    launches = launches_of("""
 blocks = report_blocks(alloc(6 * MiB), 3, 2 * MiB)
 k = function("k:8,8,8")
 declare(*blocks); launch(k, *(begin for begin, _ in blocks))
@@ -120,10 +120,10 @@ for i in range(3):
 
 @pytest.mark.parametrize(("size", "is_declared"), [(3, False), (5, True)])
 def test_neighbours_that_share_a_block(
-    told: Callable[[str], list[Execute]], size: int, is_declared: bool
+    launches_of: Callable[[str], list[Execute]], size: int, is_declared: bool
 ) -> None:
     """Only what has a block of its own can be only read while its neighbour is written."""
-    (launch,) = told(f"""
+    (launch,) = launches_of(f"""
 segment, middle = alloc(40 * MiB), alloc(2 * MiB)
 blocks = report_blocks(segment, 2, {size} * MiB)
 declare(blocks[0]); launch(function("k:8,8,8"), blocks[0][0], middle, blocks[1][0])
@@ -133,8 +133,8 @@ declare(blocks[0]); launch(function("k:8,8,8"), blocks[0][0], middle, blocks[1][
     assert declared(launch) == shared[:1] * is_declared
 
 
-def test_a_declaration_is_of_its_thread(told: Callable[[str], list[Execute]]) -> None:
-    launches = told("""
+def test_a_declaration_is_of_its_thread(launches_of: Callable[[str], list[Execute]]) -> None:
+    launches = launches_of("""
 context = start()
 def other():
     ok(cuda.cuCtxSetCurrent(context))
@@ -150,8 +150,10 @@ launch(k, a, b)
     assert [declared(launch) for launch in launches] == [[], [B], [], [B], [A]]
 
 
-def test_many_arguments_are_marked_each_for_itself(told: Callable[[str], list[Execute]]) -> None:
-    launches = told("""
+def test_many_arguments_are_marked_each_for_itself(
+    launches_of: Callable[[str], list[Execute]],
+) -> None:
+    launches = launches_of("""
 many = [alloc(2 * MiB) for _ in range(200)]
 foreach = function("foreach:1600")
 declare(*((x, x + 2 * MiB) for x in many[::2])); launch(foreach, (c.c_uint64 * 200)(*many))
@@ -161,17 +163,17 @@ declare(*((x, x + 2 * MiB) for x in many)); launch(foreach, (c.c_uint64 * 200)(*
 
 
 def test_without_room_for_the_marks_nothing_is_declared(
-    told: Callable[[str], list[Execute]],
+    launches_of: Callable[[str], list[Execute]],
 ) -> None:
-    (launch,) = told("""
+    (launch,) = launches_of("""
 many = [alloc(2 * MiB) for _ in range(2050)]
 declare(*((x, x + 2 * MiB) for x in many)); launch(function("f:16400"), (c.c_uint64 * 2050)(*many))
 """)
     assert len(launch.unknown) == 2043 and launch.declared == [] and launch.flags == 4
 
 
-def test_copies_and_graphs_are_told_as_ever(told: Callable[[str], list[Execute]]) -> None:
-    launches = told("""
+def test_copies_and_graphs_are_told_as_ever(launches_of: Callable[[str], list[Execute]]) -> None:
+    launches = launches_of("""
 declare(of_a, of_b)
 ok(cuda.cuMemcpyDtoD_v2(c.c_uint64(a), c.c_uint64(b), c.c_size_t(MiB)))
 s = stream_create()

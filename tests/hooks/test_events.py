@@ -17,13 +17,13 @@ PROLOGUE = "start()\na, b = alloc(5 * MiB), alloc(9 * MiB)\n"
 
 
 @pytest.fixture
-def told(run: Run, listener: FakeDaemon) -> Callable[..., list[Event]]:
-    def told(snippet: str, **settings: str) -> list[Event]:
+def events_of(run: Run, listener: FakeDaemon) -> Callable[..., list[Event]]:
+    def events_of(snippet: str, **settings: str) -> list[Event]:
         done = run(snippet, **settings)
         assert done.code == 0, done.err
         return listener.events()
 
-    return told
+    return events_of
 
 
 def executions(events: list[Event]) -> list[Execute]:
@@ -35,9 +35,9 @@ def of_kind(events: list[Event], kind: str) -> list[Event]:
 
 
 def test_allocations_are_named_by_size_and_order_and_take_the_lowest_slot(
-    told: Callable[..., list[Event]],
+    events_of: Callable[..., list[Event]],
 ) -> None:
-    events = told(
+    events = events_of(
         "start()\na = alloc(5 * MiB); b = alloc(5 * MiB); own = managed(5 * MiB); free(a); c1 "
         "= alloc(5 * MiB); alloc(4096)"
     )
@@ -54,8 +54,10 @@ def test_allocations_are_named_by_size_and_order_and_take_the_lowest_slot(
     assert sequences == sorted(set(sequences))
 
 
-def test_every_aligned_word_of_every_parameter_is_tried(told: Callable[..., list[Event]]) -> None:
-    events = told(
+def test_every_aligned_word_of_every_parameter_is_tried(
+    events_of: Callable[..., list[Event]],
+) -> None:
+    events = events_of(
         PROLOGUE
         + """
 kernel = function("mixed:8,4,24,8,12")
@@ -71,8 +73,8 @@ launch(kernel, 0xffffffffffffffff, c.c_uint32(5), (c.c_uint64 * 3)(1 << 47, a - 
     assert first.flags == second.flags == 0
 
 
-def test_the_extra_buffer_form_is_read_too(told: Callable[..., list[Event]]) -> None:
-    events = told(
+def test_the_extra_buffer_form_is_read_too(events_of: Callable[..., list[Event]]) -> None:
+    events = events_of(
         PROLOGUE
         + """
 kernel = function("both:8,4,8")
@@ -89,9 +91,9 @@ launch(kernel, a, c.c_uint32(1), b)
 
 
 def test_execution_id_depends_on_function_shape_and_pointers_but_on_no_other_scalar(
-    told: Callable[..., list[Event]],
+    events_of: Callable[..., list[Event]],
 ) -> None:
-    launches = told(
+    launches = events_of(
         PROLOGUE
         + """
 one, two = function("one:8,8,4"), function("two:8,8,4")
@@ -108,7 +110,7 @@ launch(function("one:8,8,4"), a, b, n(1))
 
 
 def test_a_second_run_at_other_addresses_tells_the_same(
-    told: Callable[..., list[Event]], listener: FakeDaemon
+    events_of: Callable[..., list[Event]], listener: FakeDaemon
 ) -> None:
     program = (
         PROLOGUE
@@ -121,17 +123,17 @@ for step in range(3):
     free(c1)
 """
     )
-    told(program, DEEPUM_SYNC="1")
-    told(program, DEEPUM_SYNC="1", FAKE_SHUFFLE="1")
+    events_of(program, DEEPUM_SYNC="1")
+    events_of(program, DEEPUM_SYNC="1", FAKE_SHUFFLE="1")
     first, second = listener.sessions
     assert [event.raw for event in first.events] == [event.raw for event in second.events]
     assert len(executions(first.events)) == 6
 
 
 def test_hundreds_of_pointers_and_more_than_a_record_holds(
-    told: Callable[..., list[Event]],
+    events_of: Callable[..., list[Event]],
 ) -> None:
-    events = told(
+    events = events_of(
         """
 start()
 many = [alloc(2 * MiB) for _ in range(448)]
@@ -168,16 +170,18 @@ launch(function("huge:20000"), (c.c_uint64 * 2500)(*(many + more)))
     ],
 )
 def test_pytorchs_gathers_are_known_by_name(
-    told: Callable[..., list[Event]], name: str, flags: int
+    events_of: Callable[..., list[Event]], name: str, flags: int
 ) -> None:
     (launch,) = executions(
-        told(f"start(); launch(function('{name}:8,8'), alloc(64 * MiB), alloc(2 * MiB))")
+        events_of(f"start(); launch(function('{name}:8,8'), alloc(64 * MiB), alloc(2 * MiB))")
     )
     assert launch.flags == flags and launch.unknown == [(0, 0, 32), (1, 0, 1)]
 
 
-def test_copies_and_memsets_know_what_they_read_and_write(told: Callable[..., list[Event]]) -> None:
-    events = told(
+def test_copies_and_memsets_know_what_they_read_and_write(
+    events_of: Callable[..., list[Event]],
+) -> None:
+    events = events_of(
         PROLOGUE
         + """
 u, z = c.c_uint64, c.c_size_t
@@ -200,9 +204,9 @@ ok(cuda.cuMemcpyBatchAsync_v2((u * 2)(a, b), (u * 2)(b + 8 * MiB, a + 4 * MiB), 
 
 
 def test_streams_get_the_lowest_free_id_at_their_first_use(
-    told: Callable[..., list[Event]],
+    events_of: Callable[..., list[Event]],
 ) -> None:
-    events = told(
+    events = events_of(
         PROLOGUE
         + """
 k = function("k:8")
@@ -218,10 +222,10 @@ launch(k, a, stream=unused)
 
 
 def test_default_streams_of_each_context_are_streams_of_their_own(
-    told: Callable[..., list[Event]],
+    events_of: Callable[..., list[Event]],
 ) -> None:
     """Their handles are the same, and work on the one says nothing of work on the other."""
-    events = told(
+    events = events_of(
         PROLOGUE
         + """
 k = function("k:8")
@@ -240,15 +244,17 @@ ok(cuda.cuCtxDestroy_v2(other))
     assert ended[:2] == [2, 3]
 
 
-def test_streams_beyond_the_63rd_share_the_last_id(told: Callable[..., list[Event]]) -> None:
-    events = told(
+def test_streams_beyond_the_63rd_share_the_last_id(events_of: Callable[..., list[Event]]) -> None:
+    events = events_of(
         PROLOGUE + 'k = function("k:8")\nfor i in range(70): launch(k, a, stream=stream_create())'
     )
     assert [launch.stream for launch in executions(events)] == [min(i, 63) for i in range(70)]
 
 
-def test_launch_ex_and_cooperative_are_the_same_execution(told: Callable[..., list[Event]]) -> None:
-    events = told(
+def test_launch_ex_and_cooperative_are_the_same_execution(
+    events_of: Callable[..., list[Event]],
+) -> None:
+    events = events_of(
         PROLOGUE
         + """
 class Config(c.Structure):
@@ -266,9 +272,9 @@ ok(cuda.cuLaunchCooperativeKernel(k, 3, 1, 1, 64, 1, 1, 16, None, pointers(a, b)
 
 
 def test_nothing_happens_during_capture_and_a_graph_launch_is_one_execution(
-    told: Callable[..., list[Event]],
+    events_of: Callable[..., list[Event]],
 ) -> None:
-    events = told(
+    events = events_of(
         PROLOGUE
         + """
 k, twice = function("k:8,4"), function("twice:8,8")
@@ -308,8 +314,8 @@ tell(first=first, second=second, third=cuda.fake_queries())
     assert facts["first"] == facts["second"] and facts["third"] == 2 * facts["first"]
 
 
-def test_synchronisations_are_told(told: Callable[..., list[Event]]) -> None:
-    events = told(
+def test_synchronisations_are_told(events_of: Callable[..., list[Event]]) -> None:
+    events = events_of(
         PROLOGUE
         + """
 s = stream_create()
@@ -336,8 +342,10 @@ tell(waited=cuda.fake_synchronised_streams() - before, last=name_called())
     assert facts == {"waited": 4, "last": "cuStreamSynchronize"}
 
 
-def test_program_prefetch_and_advice_in_every_version(told: Callable[..., list[Event]]) -> None:
-    events = told("""
+def test_program_prefetch_and_advice_in_every_version(
+    events_of: Callable[..., list[Event]],
+) -> None:
+    events = events_of("""
 start()
 own = managed(6 * MiB)
 u, z = c.c_uint64, c.c_size_t
@@ -370,10 +378,10 @@ def block(address, size, device=1): report(address, size, 11, 22, device)
 
 
 def test_an_execution_id_leaves_out_where_pytorchs_blocks_lie(
-    told: Callable[..., list[Event]],
+    events_of: Callable[..., list[Event]],
 ) -> None:
     """And which of them share a UM block, or are neighbours, for that changes from step to step."""
-    events = told(
+    events = events_of(
         REPORT
         + """
 start()
@@ -398,8 +406,8 @@ launch(k, segment, segment + 512, segment, grid=2)
     assert [len(launch.unknown) for launch in alike] == [1, 2, 3, 1, 2]
 
 
-def test_pytorch_blocks_are_the_access_sets(told: Callable[..., list[Event]]) -> None:
-    events = told(
+def test_pytorch_blocks_are_the_access_sets(events_of: Callable[..., list[Event]]) -> None:
+    events = events_of(
         REPORT
         + """
 start()
@@ -439,9 +447,9 @@ launch(k, segment + MiB); launch(k, segment + 2 * MiB + MiB // 2); launch(k, seg
 
 
 def test_allocations_that_share_a_um_block_are_told_apart(
-    told: Callable[..., list[Event]], run: Run
+    events_of: Callable[..., list[Event]], run: Run
 ) -> None:
-    events = told(
+    events = events_of(
         "start()\nk = function('k:8')\nblocks = [managed(MiB // 2) for _ in range(40)]\n"
         "for x in blocks: launch(k, x + 100)\nfor x in blocks[::2]: free(x)\nfor x in "
         "blocks[1::2]: launch(k, x + 100)"

@@ -41,7 +41,7 @@ def up_to(last: int) -> set[int]:
 def test_only_the_tensors_of_this_launch_are_named(
     launches: Launches, kind: str, capacity: str
 ) -> None:
-    told = launches(f"""
+    executions = launches(f"""
 for depth in range(1, 6):
     kernel = Foreach({kind!r}, depth, {capacity!r}, stale)
     lists = [mine[3 * d : 3 * d + 3] for d in range(depth)]
@@ -49,36 +49,36 @@ for depth in range(1, 6):
     kernel.launch(grid=2)  # of the first tensor alone
     kernel.launch(grid=kernel.fill(lists, [kernel.blocks - 1, 0, 1]))
 """)
-    assert len(told) == 15
+    assert len(executions) == 15
     for depth in range(1, 6):
-        some, one, full = told[3 * depth - 3 : 3 * depth]
+        some, one, full = executions[3 * depth - 3 : 3 * depth]
         assert slots(some) == slots(full) == up_to(3 * depth)
         assert slots(one) == {3 * d + 1 for d in range(depth)}
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
 def test_every_place_of_a_full_list_is_named(launches: Launches, capacity: str) -> None:
-    (told,) = launches(f"""
+    (launch,) = launches(f"""
 kernel = Foreach("plain", 3, {capacity!r}, stale)
 room = kernel.room
 lists = [[mine[d]] * (room - 1) + [mine[10 + d]] for d in range(3)]
 kernel.launch(grid=kernel.fill(lists, [1] * room))
 """)
-    assert slots(told) == {1, 2, 3, 11, 12, 13}
+    assert slots(launch) == {1, 2, 3, 11, 12, 13}
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
 def test_step_counters_of_fused_optimizers_are_accesses(launches: Launches, capacity: str) -> None:
-    told = launches(f"""
+    executions = launches(f"""
 for depth in (2, 3, 4, 5):
     kernel = Foreach("fused", depth, {capacity!r}, stale)
     kernel.launch(grid=kernel.fill([mine[2 * d : 2 * d + 2] for d in range(depth)], [1, 4], steps=mine[30:32]))
     kernel.launch(grid=1)
 """)
-    assert len(told) == 8
+    assert len(executions) == 8
     for i, depth in enumerate((2, 3, 4, 5)):
-        assert slots(told[2 * i]) == up_to(2 * depth) | {31, 32}
-        assert slots(told[2 * i + 1]) == {2 * d + 1 for d in range(depth)} | {31}
+        assert slots(executions[2 * i]) == up_to(2 * depth) | {31, 32}
+        assert slots(executions[2 * i + 1]) == {2 * d + 1 for d in range(depth)} | {31}
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
@@ -86,13 +86,13 @@ def test_the_type_of_the_scalars_decides_where_blocks_are_listed(
     launches: Launches, capacity: str
 ) -> None:
     # double and complex<double> of depth 1 make structs of one size in two of the layouts.
-    told = launches(f"""
+    executions = launches(f"""
 for scalar in SCALARS:
     for depth in (1, 2, 3, 4):
         kernel = Foreach("scalars", depth, {capacity!r}, stale, scalar=scalar)
         kernel.launch(grid=kernel.fill([mine[3 * d : 3 * d + 3] for d in range(depth)], [1, 1, 1]))
 """)
-    assert [slots(launch) for launch in told] == [
+    assert [slots(launch) for launch in executions] == [
         up_to(3 * depth) for _ in range(5) for depth in (1, 2, 3, 4)
     ]
 
@@ -108,7 +108,7 @@ for name in (None, "other_kernel"):
 
 
 def test_whatever_is_not_known_exactly_names_every_slot(launches: Launches) -> None:
-    told = launches("""
+    executions = launches("""
 def filled(*arguments, **more):
     kernel = Foreach(*arguments, stale, **more)
     return kernel, kernel.fill([mine[d : d + 1] for d in range(kernel.depth)], [2])
@@ -122,40 +122,40 @@ for other in ("Li3EEENS1_", "Li3E"), ("18Tensor", "19ATensor"), ("Li3E", "Li6E")
 scalars, grid = filled("scalars", 3, "4 KiB")
 scalars.launch(grid=grid, name=scalars.name.replace("MetadataIf", "MetadataIe"))
 """)
-    assert slots(told[0]) == {1, 2, 3}
-    assert [slots(launch) for launch in told[1:]] == [{0, 1, 2, 3}] * 8
+    assert slots(executions[0]) == {1, 2, 3}
+    assert [slots(launch) for launch in executions[1:]] == [{0, 1, 2, 3}] * 8
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
 def test_grids_that_the_struct_has_no_room_for_name_every_slot(
     launches: Launches, capacity: str
 ) -> None:
-    told = launches(f"""
+    executions = launches(f"""
 kernel = Foreach("plain", 2, {capacity!r}, stale)
 grid = kernel.fill([mine[:1], mine[1:2]], [2])
 for size in (grid, 0, kernel.blocks + 1, 1 << 20, 0xFFFFFFFF): kernel.launch(grid=size)
 kernel.launch(grid=kernel.blocks)  # the last place there is: the last tensor there is
 """)
-    assert slots(told[0]) == {1, 2}
-    assert [slots(launch) for launch in told[1:]] == [{0, 1, 2}] * 5
+    assert slots(executions[0]) == {1, 2}
+    assert [slots(launch) for launch in executions[1:]] == [{0, 1, 2}] * 5
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES[:2])
 def test_tensors_that_the_struct_has_no_room_for_name_every_slot(
     launches: Launches, capacity: str
 ) -> None:
-    told = launches(f"""
+    executions = launches(f"""
 kernel = Foreach("plain", 2, {capacity!r}, stale)
 grid = kernel.fill([mine[:1], mine[1:2]], [2])
 for tensor in (kernel.room, 0):
     kernel.values.block_to_tensor[grid - 1] = tensor
     kernel.launch(grid=grid)
 """)
-    assert [slots(launch) for launch in told] == [{0, 1, 2}, {1, 2}]
+    assert [slots(launch) for launch in executions] == [{0, 1, 2}, {1, 2}]
 
 
 def test_the_execution_id_is_that_of_the_tensors_in_use(launches: Launches) -> None:
-    told = launches("""
+    executions = launches("""
 for rest in (stale, 0, 12345, mine[39]):
     kernel = Foreach("plain", 2, "32 KiB", rest)
     kernel.launch(grid=kernel.fill([mine[:2], mine[2:4]], [1, 1]))
@@ -163,7 +163,7 @@ kernel.launch(grid=kernel.fill([mine[:2], [mine[2], mine[4]]], [1, 1]))
 kernel.launch(grid=kernel.fill([[mine[1], mine[0]], mine[2:4]], [1, 1]))
 kernel.launch(grid=kernel.fill([mine[:2], mine[2:4]], [1, 2]))
 """)
-    hashes = [launch.hash for launch in told]
+    hashes = [launch.hash for launch in executions]
     assert len(set(hashes[:4])) == 1
     assert len(set(hashes[3:])) == 4
 

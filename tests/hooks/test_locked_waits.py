@@ -82,7 +82,7 @@ CALLS = {
 
 
 @pytest.fixture
-def told(
+def facts_of(
     environment: dict[str, str], runtime_dir: Path, shim: Path
 ) -> Callable[[str], dict[str, object]]:
     """Runs a snippet whose first launches are held, which begins gates, and none later."""
@@ -93,7 +93,7 @@ def told(
             return []
         return [Command(HOLD, id=event.sequence, cause=event.sequence, count=0)]
 
-    def told(snippet: str) -> dict[str, object]:
+    def facts_of(snippet: str) -> dict[str, object]:
         command = [sys.executable, "-c", "from client import *\n" + PROLOGUE + snippet]
         with FakeDaemon(runtime_dir, decide) as daemon:
             done = subprocess.run(
@@ -103,14 +103,14 @@ def told(
             daemon.finished()
         return Ran(done.returncode, done.stdout, done.stderr).facts()
 
-    return told
+    return facts_of
 
 
 def test_which_calls_come_when_no_launch_waits_at_its_gate(
-    told: Callable[[str], dict[str, object]],
+    facts_of: Callable[[str], dict[str, object]],
 ) -> None:
     calls = "".join(f"    {name!r}: lambda: {call},\n" for name, (_, call) in CALLS.items())
-    found = told(
+    found = facts_of(
         f"""
 b, d, plain, pinned = alloc(4 * MiB), alloc(6 * MiB), alloc(65536), cuda.fake_pinned(c.c_size_t(8 * MiB))
 host = c.create_string_buffer(4 * MiB); pageable = c.addressof(host)
@@ -123,9 +123,9 @@ tell(**{{name: waits_for_gates(call) for name, call in calls.items()}})
 
 
 def test_a_functions_first_launch_has_no_gate_and_its_second_has_one(
-    told: Callable[[str], dict[str, object]],
+    facts_of: Callable[[str], dict[str, object]],
 ) -> None:
-    found = told(
+    found = facts_of(
         """
 new, seen = function("new:8"), [cuda.fake_waits()]
 word().value = 0
@@ -137,9 +137,9 @@ tell(gates=[later - earlier for earlier, later in zip(seen, seen[1:])])
 
 
 def test_a_functions_first_launch_in_a_capture_leaves_the_next_launch_its_gate(
-    told: Callable[[str], dict[str, object]],
+    facts_of: Callable[[str], dict[str, object]],
 ) -> None:
-    found = told(
+    found = facts_of(
         """
 s, graph = stream_create(), c.c_void_p()
 ok(cuda.cuStreamBeginCapture_v2(s, 0))

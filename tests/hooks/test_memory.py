@@ -211,7 +211,7 @@ def test_without_concurrent_managed_access_everything_stays_plain_and_says_so_on
 
 @pytest.mark.parametrize(("place", "size", "said"), [(1, 20, 1), (1, 0, 0), (2, 20, 0)])
 def test_memory_that_cannot_be_managed_is_told_once(
-    run: Callable[..., Ran], place: int, size: int, said: int
+    run: Callable[..., Ran], place: int, size: int, times: int
 ) -> None:
     """As PyTorch asks for it where a program sets expandable_segments itself. Places: the device's,
     the host's.
@@ -227,7 +227,7 @@ tell(name=name_called(), handle=handle.value)
         DEEPUM_LOG="1",
     )
     assert done.facts() == {"name": "cuMemCreate", "handle": 7}
-    assert done.err.count("do not set expandable_segments in the program") == said
+    assert done.err.count("do not set expandable_segments in the program") == times
 
 
 def test_stream_ordered_memory_is_managed_and_reused_in_stream_order(

@@ -249,8 +249,8 @@ tell()
 """,
         DEEPUM_PLAIN_MEMORY="20MiB",
     ).facts()
-    told = [event for event in listener.events() if event.kind.startswith("block_")]
-    assert [(event.kind, event.words()[3] // MIB) for event in told] == [
+    block_events = [event for event in listener.events() if event.kind.startswith("block_")]
+    assert [(event.kind, event.words()[3] // MIB) for event in block_events] == [
         ("block_active", 1),
         ("block_active", 2),
         ("block_active", 3),

@@ -19,10 +19,10 @@ def test_threads_launch_while_others_allocate(
     done = run([program, "4", "3000"])
     assert done.code == 0, done.err
     events = listener.events()
-    told = [execute(event) for event in events if event.kind == "execute"]
+    launches = [execute(event) for event in events if event.kind == "execute"]
     lost = sum(int.from_bytes(event.body[:8], "little") for event in events if event.kind == "lost")
-    assert len(told) + lost >= 4 * 3000 and len(told) > 0
-    assert len({launch.hash for launch in told}) > 32
+    assert len(launches) + lost >= 4 * 3000 and len(launches) > 0
+    assert len({launch.hash for launch in launches}) > 32
     sequences = [event.sequence for session in listener.sessions for event in session.events]
     assert sequences == sorted(sequences)
 
@@ -41,11 +41,11 @@ def test_a_child_forked_before_cuda_is_a_program_of_its_own(
     program = compile_c("hook_fork.c", "fork", str(fake_driver / "libcuda.so.1"), "-lpthread")
     assert run([program, "before"]).code == 0
     listener.events()
-    told = [
+    kinds = [
         [event.kind for event in session.events if event.kind == "execute"]
         for session in listener.sessions
     ]
-    assert told == [["execute"], ["execute"]]
+    assert kinds == [["execute"], ["execute"]]
 
 
 def test_a_driver_that_calls_itself_is_seen_once(run: Run, listener: FakeDaemon) -> None:

@@ -115,10 +115,10 @@ def test_hints_reach_the_driver_and_the_daemon(run: Run, tmp_path: Path) -> None
         "deepum.hint: 'hot': is unknown; choose from keep, cold, none",
     ]
     assert last == {"last": 0}
-    told = [event for event in events(EventLog.read(log).records) if isinstance(event, Program)]
-    assert [(event.kind, event.advice, event.location) for event in told[:3]] == [
+    hints = [event for event in events(EventLog.read(log).records) if isinstance(event, Program)]
+    assert [(event.kind, event.advice, event.location) for event in hints[:3]] == [
         ("program_advise", 3, 0),
         ("program_advise", 4, 0),
         ("program_prefetch", 0, -1),
     ]
-    assert [event.range.count for event in told[:2]] == [32, 32]
+    assert [event.range.count for event in hints[:2]] == [32, 32]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from told import MIB, Ran
+from finished_run import MIB, Ran
 
 from deepum.core import EventLog, Execute, events
 
@@ -43,13 +43,13 @@ def test_numbers_are_right_and_memory_is_fetched(
         8,
     )
     assert ran.out == "all right\n"
-    assert ran.told["kernels"] == threads * arrays * 8
+    assert ran.statistics["kernels"] == threads * arrays * 8
     assert ran.simulated["peak_resident_bytes"] <= 256 * MIB
-    assert ran.told["bytes_evicted"] > 8 * 200 * MIB
+    assert ran.statistics["bytes_evicted"] > 8 * 200 * MIB
     assert len(launch_streams(tmp_path / "log")) == (threads if kind == "own" else 1)
     # How threads take turns is not the same in each run, so that launches of several are foreseen
     # less well.
     if threads == 1:
-        assert ran.told["prefetch_coverage"] == 1
+        assert ran.statistics["prefetch_coverage"] == 1
     else:
-        assert ran.told["bytes_prefetched"] > 200 * MIB
+        assert ran.statistics["bytes_prefetched"] > 200 * MIB

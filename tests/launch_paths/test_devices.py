@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from told import MIB, SOFT, Ran
+from finished_run import MIB, SOFT, Ran
 
 Run = Callable[..., Ran]
 TWO = {"DEEPUM_SIM_DEVICES": "2"}
@@ -32,7 +32,7 @@ print(json.dumps({"memory": memory}))
 
 
 def peaks(ran: Ran) -> list[int]:
-    return [int(device["peak_resident_bytes"]) for device in ran.told["devices"]]
+    return [int(device["peak_resident_bytes"]) for device in ran.statistics["devices"]]
 
 
 @pytest.mark.parametrize("env", [{}, SOFT], ids=["card", "budget"])
@@ -41,14 +41,14 @@ def test_each_keeps_its_own_budget_and_computes_right(driver: Run, env: dict[str
     assert ran.facts["memory"] == [(1024 + 256) * MIB, (1024 + 320) * MIB]
     assert 200 * MIB < peaks(ran)[0] <= 256 * MIB
     assert 270 * MIB < peaks(ran)[1] <= 320 * MIB
-    assert ran.told["budget_overshoot_bytes"] == 0
-    assert [device["memory_bytes"] for device in ran.told["devices"]] == (
+    assert ran.statistics["budget_overshoot_bytes"] == 0
+    assert [device["memory_bytes"] for device in ran.statistics["devices"]] == (
         [256 * MIB, 320 * MIB] if not env else [16 << 30] * 2
     )
     # What was foreseen, on both: after the second round nothing is missed.
     assert ran.between_waits("faults", 2 * 5) == [0] * 10
-    assert all(device["kernels"] == 20 * (1 + 8) for device in ran.told["devices"])
-    assert all(device["bytes_prefetched"] > 400 * MIB for device in ran.told["devices"])
+    assert all(device["kernels"] == 20 * (1 + 8) for device in ran.statistics["devices"])
+    assert all(device["bytes_prefetched"] > 400 * MIB for device in ran.statistics["devices"])
 
 
 def test_one_size_is_each_ones(driver: Run) -> None:
@@ -58,7 +58,7 @@ def test_one_size_is_each_ones(driver: Run) -> None:
 
 def test_pressure_on_one_moves_nothing_of_the_other(driver: Run) -> None:
     ran = driver(["--gpu-memory", "256MiB,1GiB"], SWEEP, env=TWO)
-    first, second = ran.told["devices"]
+    first, second = ran.statistics["devices"]
     assert first["bytes_evicted"] > 400 * MIB
     # What was read back at the end came by the copies; nothing left before.
     assert (second["bytes_evicted"], second["bytes_prefetched"], second["bytes_h2d"]) == (0, 0, 0)
@@ -81,7 +81,7 @@ def test_with_one_the_summary_tells_of_none(driver: Run) -> None:
         "context_of(0); arrays = Arrays(4); arrays.wait(); arrays.check(0)",
     )
     assert "GPU 0" not in ran.err
-    assert len(ran.told["devices"]) == 1
+    assert len(ran.statistics["devices"]) == 1
 
 
 def test_each_reads_and_copies_the_others_memory(driver: Run) -> None:
@@ -129,11 +129,11 @@ def test_a_model_that_is_spread_over_two_is_fetched_for_on_both(python: Run) -> 
         for policy in ("correlation", "on-demand")
     )
     assert peaks(ran)[0] <= 256 * MIB and peaks(ran)[1] <= 192 * MIB
-    assert all(device["bytes_prefetched"] > 200 * MIB for device in ran.told["devices"])
-    assert ran.told["warnings"] == []
-    assert ran.told["gpu_time_s"] < watched.told["gpu_time_s"] / 2
+    assert all(device["bytes_prefetched"] > 200 * MIB for device in ran.statistics["devices"])
+    assert ran.statistics["warnings"] == []
+    assert ran.statistics["gpu_time_s"] < watched.statistics["gpu_time_s"] / 2
     # Each waits for the discards of the other, too.
-    assert ran.told["faults"] < watched.told["faults"] / 2
+    assert ran.statistics["faults"] < watched.statistics["faults"] / 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from deepum._core import lib
-from told import Ran
+from finished_run import Ran
 
 from deepum.core import EventLog, Execute, events
 
@@ -105,11 +105,11 @@ arrays.check(ROUNDS)
 )
 def test_launches_are_right_and_foreseen(driver: Run, program: str) -> None:
     ran = driver(SMALL, HEAD + program)
-    assert ran.told["bytes_evicted"] > 8 * 200 << 20
-    assert ran.told["launches_over_capacity"] == 0
+    assert ran.statistics["bytes_evicted"] > 8 * 200 << 20
+    assert ran.statistics["launches_over_capacity"] == 0
     # The second half of the rounds: what graphs need is there before they start.
     assert ran.between_waits("faults", 4 + ARRAYS)[:4] == [0] * 4
-    assert ran.told["prefetch_coverage"] > 0.95
+    assert ran.statistics["prefetch_coverage"] > 0.95
     assert ran.core["predictions_right"] > 0.6 * ran.core["predictions"]
 
 
@@ -253,13 +253,13 @@ def test_pytorchs_graphed_callables_are_fetched_for(python: Run) -> None:
     ran = python(SMALL, TRAINING, "graphed callables")
     assert [
         warning
-        for warning in ran.told["warnings"]
+        for warning in ran.statistics["warnings"]
         if "launches read memory that was discarded" not in warning
     ] == []
     assert ran.simulated["discarded_uses_sure"] == 0
-    assert ran.told["bytes_evicted"] > 8 * 256 << 20
-    assert ran.told["launches_over_capacity"] == 0
-    assert ran.told["prefetch_coverage"] > 0.8
+    assert ran.statistics["bytes_evicted"] > 8 * 256 << 20
+    assert ran.statistics["launches_over_capacity"] == 0
+    assert ran.statistics["prefetch_coverage"] > 0.8
 
 
 @pytest.mark.torch
@@ -277,8 +277,8 @@ def test_a_step_captured_whole_runs_where_it_fits_and_where_it_does_not(
     # parameters are 144 MiB, gradients as much.
     assert sum(count for _, _, count in set(blocks(replays[0]))) > 2 * 72 + 40
     short = python(SMALL, TRAINING, "graph")
-    assert short.told["kernels"] == fits.told["kernels"]
-    assert short.told["launches_over_capacity"] == 8
+    assert short.statistics["kernels"] == fits.statistics["kernels"]
+    assert short.statistics["launches_over_capacity"] == 8
     assert "8 launches alone needed more GPU memory than they may have; they ran" in short.err
 
 
@@ -292,6 +292,6 @@ def test_out_of_lock_step_a_graph_waits_at_its_gate_for_what_it_needs(
     them 0.02 to 0.06.
     """
     ran = driver([*SMALL, "--no-sync"], HEAD + program)
-    assert ran.told["bytes_evicted"] > 4 * 200 << 20
+    assert ran.statistics["bytes_evicted"] > 4 * 200 << 20
     without = driver([*SMALL, "--no-sync", "--tune", "gates=0"], HEAD + program)
-    assert without.told["prefetch_coverage"] < 0.2 < ran.told["prefetch_coverage"]
+    assert without.statistics["prefetch_coverage"] < 0.2 < ran.statistics["prefetch_coverage"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from told import MIB, Ran
+from finished_run import MIB, Ran
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_it_is_right_and_fetched(driver: Callable[..., Ran], how: str) -> None:
     )
     assert ran.simulated["peak_managed_bytes"] == 21 * 20 * MIB
     assert ran.simulated["peak_resident_bytes"] <= 256 * MIB
-    assert ran.told["prefetch_coverage"] > 0.9
+    assert ran.statistics["prefetch_coverage"] > 0.9

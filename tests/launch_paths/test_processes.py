@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from told import MIB, Ran
+from finished_run import MIB, Ran
 
 Run = Callable[..., Ran]
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ arrays.check(ROUNDS)
 def sessions(ran: Ran) -> list[dict[str, Any]]:
     return [
         process
-        for process in ran.told["processes"]
+        for process in ran.statistics["processes"]
         if process["session"] is not None and process["simulated"] is not None
     ]
 
@@ -48,7 +48,7 @@ def start(ran: Callable[..., Ran], options: list[str], snippet: str, devices: in
 def test_two_on_one_card_have_a_budget_each(python: Run) -> None:
     ran = start(python, ["--gpu-memory", "128MiB"], WORKER)
     both = sessions(ran)
-    assert len(both) == 2 and ran.told["warnings"] == []
+    assert len(both) == 2 and ran.statistics["warnings"] == []
     for process in both:
         assert process["simulated"]["kernels"] == 16 * (1 + 8)
         assert process["simulated"]["peak_resident_bytes"] <= 128 * MIB
@@ -59,9 +59,9 @@ def test_two_on_one_card_have_a_budget_each(python: Run) -> None:
 def test_with_a_card_each_they_have_its_budget(python: Run) -> None:
     ran = start(python, ["--gpu-memory", "128MiB,256MiB"], WORKER, devices=2)
     assert len(sessions(ran)) == 2
-    peaks = [device["peak_resident_bytes"] for device in ran.told["devices"]]
+    peaks = [device["peak_resident_bytes"] for device in ran.statistics["devices"]]
     assert 100 * MIB < peaks[0] <= 128 * MIB < 200 * MIB < peaks[1] <= 256 * MIB
-    assert [device["kernels"] for device in ran.told["devices"]] == [16 * 9] * 2
+    assert [device["kernels"] for device in ran.statistics["devices"]] == [16 * 9] * 2
 
 
 def test_a_limit_over_all_of_them_stops_the_one_that_exceeds_it(python: Run) -> None:
@@ -107,9 +107,9 @@ print("seen", len(seen))
 def test_workers_that_load_data_are_forked_from_a_program_that_uses_the_gpu(python: Run) -> None:
     ran = python(["--gpu-memory", "320MiB"], LOADER)
     assert ran.out.endswith("seen 128\n")
-    assert len(ran.told["processes"]) == 1 and ran.told["warnings"] == []
-    assert ran.told["prefetch_coverage"] > 0.9
-    assert ran.told["bytes_evicted"] > 16 * 100 * MIB
+    assert len(ran.statistics["processes"]) == 1 and ran.statistics["warnings"] == []
+    assert ran.statistics["prefetch_coverage"] > 0.9
+    assert ran.statistics["bytes_evicted"] > 16 * 100 * MIB
 
 
 @pytest.mark.torch
@@ -136,8 +136,8 @@ def test_ranks_of_torchrun_with_a_card_each(run: Run) -> None:
     ran = run(["--gpu-memory", "96MiB,80MiB"], *torchrun, *script, env={"DEEPUM_SIM_DEVICES": "2"})
     for rank in (0, 1):
         assert ran.out.count(f"rank {rank} on cuda:{rank}, step ") == 4
-    both = [process for process in ran.told["processes"] if process["session"] is not None]
+    both = [process for process in ran.statistics["processes"] if process["session"] is not None]
     assert len(both) == 2
-    first, second = ran.told["devices"]
+    first, second = ran.statistics["devices"]
     assert first["bytes_evicted"] > 0 and second["bytes_evicted"] > 0
     assert first["peak_resident_bytes"] <= 96 * MIB and second["peak_resident_bytes"] <= 80 * MIB

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from told import Ran
+from finished_run import Ran
 
 Run = Callable[..., Ran]
 

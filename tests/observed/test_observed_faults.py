@@ -79,13 +79,13 @@ def test_two_runs_observe_the_same_to_the_bit(run: Run) -> None:
 
 def test_each_look_tells_when_the_gpu_was_there(run: Run) -> None:
     ran = run(LOOP, "--faults", "on", env={"DEEPUM_FAULT_INTERVAL": "4"})
-    told = [
+    progress = [
         (event.completed, event.completed_at) for event in ran.events if isinstance(event, Progress)
     ]
-    assert all((completed > 0) == (at > 0) for completed, at in told)
-    points = sorted({(completed, at) for completed, at in told if completed})
+    assert all((completed > 0) == (at > 0) for completed, at in progress)
+    points = sorted({(completed, at) for completed, at in progress if completed})
     # One time for a place, in order.
-    assert points == [point for i, point in enumerate(dict(told).items()) if i or point[0]]
+    assert points == [point for i, point in enumerate(dict(progress).items()) if i or point[0]]
     times = [at for _, at in points]
     assert times == sorted(times)
     taken = ran.statistics["processes"][0]["simulated"]["gpu_time_s"] * 1e6
@@ -312,8 +312,8 @@ def test_times_alone_are_told_without_faults_while_the_daemon_wants_them(run: Ru
     interval = {"DEEPUM_FAULT_INTERVAL": "4"}
     ran, always = run(LOOP, "--faults", "times", env=interval), run(LOOP, "--faults", "on")
     assert ran.faults == [] and ran.statistics["faults"] == always.statistics["faults"] > 0
-    told = [event for event in ran.events if isinstance(event, Progress)]
-    times = [event.completed_at for event in told if event.completed]
+    progress = [event for event in ran.events if isinstance(event, Progress)]
+    times = [event.completed_at for event in progress if event.completed]
     assert len(set(times)) > 10 and times == sorted(times) and all(times)
     # As with `auto`: nobody plans here, so that they are wanted while tables learn.
     kinds = [type(event) for event in ran.events]

@@ -62,7 +62,7 @@ def test_both_sources_tell_the_same_in_both_layouts(run: Run, seed: int, release
     interval = {"DEEPUM_FAULT_INTERVAL": "7"}
     cupti = run(program, "--faults", "on", "--tune", "fault_source=cupti", env=interval)
     assert len(cupti.faults) > 10 and cupti.observed == cupti.statistics["faults"]
-    told = run(
+    uvm_tools = run(
         program,
         "--faults",
         "on",
@@ -70,8 +70,8 @@ def test_both_sources_tell_the_same_in_both_layouts(run: Run, seed: int, release
         "fault_source=uvm-tools",
         env=interval | {"DEEPUM_SIM_UVM_TOOLS": release},
     )
-    assert told.log == cupti.log
-    assert told.statistics["warnings"] == [] and "faults are" not in told.err
+    assert uvm_tools.log == cupti.log
+    assert uvm_tools.statistics["warnings"] == [] and "faults are" not in uvm_tools.err
 
 
 def test_it_is_on_only_while_tables_learn(run: Run) -> None:
@@ -131,10 +131,10 @@ def test_what_finds_no_room_is_left_out_and_said(run: Run) -> None:
     )
     lost = ran.statistics["faults"] - RING
     assert lost > 0 and ran.observed == RING
-    said = (
+    warning = (
         f"deepum: some faults are not observed: uvm-tools: its queue was full, {lost} were left out"
     )
-    assert ran.err.count("some faults are not observed") == ran.err.count(said) == 1
+    assert ran.err.count("some faults are not observed") == ran.err.count(warning) == 1
 
 
 UNUSABLE = {
@@ -162,11 +162,11 @@ def test_events_that_are_laid_out_otherwise_end_it(run: Run) -> None:
     ran = run(PROGRAM, "--tune", "fault_source=uvm-tools", env={"DEEPUM_SIM_UVM_TOOLS": "skewed"})
     assert ran.observed < ran.statistics["faults"]
     assert ran.blocks == {} or set(ran.blocks) == {(0, 0)}
-    said = (
+    warning = (
         "deepum: faults are not observed any more: uvm-tools: its events are not laid out as this "
         "driver's should be"
     )
-    assert [line for line in ran.err.splitlines() if "faults are" in line] == [said]
+    assert [line for line in ran.err.splitlines() if "faults are" in line] == [warning]
 
 
 @pytest.mark.parametrize("lock_step", ["0", "1"])
@@ -184,11 +184,11 @@ def test_a_cupti_that_refuses_is_replaced(
     }
     done = by_hand(PROGRAM + "    import time; time.sleep(0.5)\n", spy(), **settings)
     assert calls.read_text().split() == ["cuptiSubscribe"]
-    said = (
+    warning = (
         "deepum: faults are observed through uvm-tools: CUPTI: cuptiSubscribe answered with error "
         "35"
     )
-    assert done.stderr.count(said) == 1
+    assert done.stderr.count(warning) == 1
     faults = [event for event in events(EventLog.read(log).records) if isinstance(event, Fault)]
     assert {
         block for f in faults for block in range(f.range.first, f.range.first + f.range.count)

@@ -250,7 +250,7 @@ def test_no_time_gives_no_solution_or_one_that_works() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tensors", "said"),
+    ("tensors", "message"),
     [
         ((Tensor(8, {9: READ}),), "an access of no operation"),
         ((Tensor(8, {}),), "or none"),
@@ -258,6 +258,6 @@ def test_no_time_gives_no_solution_or_one_that_works() -> None:
         ((Tensor(8, {0: OVERWRITE}, {0: 0}),), "is used after its content ended"),
     ],
 )
-def test_a_pattern_that_cannot_be_is_refused(tensors: tuple[Tensor, ...], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_pattern_that_cannot_be_is_refused(tensors: tuple[Tensor, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Pattern((1.0, 1.0), tensors, ONE)

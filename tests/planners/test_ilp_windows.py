@@ -270,10 +270,10 @@ def test_an_interrupt_leaves_the_best_so_far() -> None:
     problem = random_problem(9, launches=60, items=80, most_gaps=400, memory=1500)
     seen: list[Incumbent] = []
 
-    def told(seconds: float, found: Incumbent) -> None:
+    def interrupt(seconds: float, found: Incumbent) -> None:
         assert seconds >= 0
         seen.append(found)
         raise KeyboardInterrupt
 
-    result = evaluate(problem, "ilp", Limits(20.0), told)
+    result = evaluate(problem, "ilp", Limits(20.0), interrupt)
     assert result is not None and len(seen) == 1 and result.ns == seen[0].ns

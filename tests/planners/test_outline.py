@@ -35,8 +35,8 @@ def test_it_is_read_as_it_was_written_and_takes_as_long(seed: int) -> None:
 
 
 def changed(key: str, value: Any) -> bytes:
-    told = json.loads(zlib.decompress(outline(1).encode()))
-    return zlib.compress(json.dumps(told | {key: value}).encode())
+    fields = json.loads(zlib.decompress(outline(1).encode()))
+    return zlib.compress(json.dumps(fields | {key: value}).encode())
 
 
 @pytest.mark.parametrize(

@@ -98,13 +98,13 @@ def times(
     ns: Sequence[float], waits: Sequence[float], iterations: int, every: int = 1
 ) -> list[LaunchTime]:
     """Of a program whose launches take and wait so many microseconds, from the 11th on."""
-    told, now, waited = [], 50.0, 0.0
+    launch_times, now, waited = [], 50.0, 0.0
     for number in range(iterations * len(ns)):
         now += ns[number % len(ns)] + waits[number % len(ns)]
         waited += waits[number % len(ns)]
         if number % every == 0:
-            told.append(LaunchTime(11 + number, round(now), round(waited)))
-    return told
+            launch_times.append(LaunchTime(11 + number, round(now), round(waited)))
+    return launch_times
 
 
 def test_launches_take_what_they_took_without_what_they_waited_for() -> None:
@@ -135,8 +135,8 @@ def layers(count: int, blocks: int) -> Recording:
 
 def test_a_plan_that_is_followed_fits_and_brings_what_is_needed() -> None:
     """Its moves, carried out launch by launch, never have more on the device than there is."""
-    told, room, count = layers(12, 4), 30, 24
-    steady = RecordedIteration(told, [2e6] * count)
+    record, room, count = layers(12, 4), 30, 24
+    steady = RecordedIteration(record, [2e6] * count)
     problem = Problem(steady.iteration, Link(room * BLOCK, 1.0, 1.0, copies_early=False))
     gaps = problem.belady()
     assert gaps is not None
@@ -171,8 +171,10 @@ def test_a_leaner_plan_moves_less_and_takes_no_longer() -> None:
 
 
 def request(memory_blocks: int) -> Request:
-    told = tuple(LaunchTime(11 + i, 1000 + 2000 * i, 0) for i in range(72))
-    return Request(layers(12, 4), told, Options(memory_blocks * BLOCK, 1.0, 1.0, seconds=2.0))
+    launch_times = tuple(LaunchTime(11 + i, 1000 + 2000 * i, 0) for i in range(72))
+    return Request(
+        layers(12, 4), launch_times, Options(memory_blocks * BLOCK, 1.0, 1.0, seconds=2.0)
+    )
 
 
 def test_the_worker_plans_what_does_not_fit_and_says_why_it_does_not_otherwise() -> None:
@@ -183,12 +185,12 @@ def test_the_worker_plans_what_does_not_fit_and_says_why_it_does_not_otherwise()
         kinds[move.kind] += move.count
     assert kinds[PlannedKind.PREFETCH] == kinds[PlannedKind.EVICT] > 0
     assert all(isinstance(move, PlannedMove) and move.name == 1 for move in plan.moves)
-    told = Outline.decode(plan.outline)
-    assert told.made.planner in BY_NAME and told.link.memory_bytes == 30 * BLOCK
-    replayed = told.problem().replay(told.plan)
+    outline = Outline.decode(plan.outline)
+    assert outline.made.planner in BY_NAME and outline.link.memory_bytes == 30 * BLOCK
+    replayed = outline.problem().replay(outline.plan)
     assert replayed.in_bytes == kinds[PlannedKind.PREFETCH] * BLOCK
     assert replayed.out_bytes == kinds[PlannedKind.EVICT] * BLOCK
-    assert {run.name for runs in told.names for run in runs} == {1}
+    assert {run.name for runs in outline.names for run in runs} == {1}
     with pytest.raises(DeepumError, match="fits"):
         planned(request(48))
     with pytest.raises(DeepumError, match="no plan"):
@@ -199,8 +201,8 @@ def copying(*uses: bytes, launches: int = 8) -> list[tuple[int, PlannedKind, int
     """Launch, kind and first UM block of the moves of a plan that copies ahead, in which all gaps of
     block 0 leave; three other blocks stay.
     """
-    told = recording(launches, [*uses, use(0, 5, 3)])
-    steady = RecordedIteration(told, [10e6] * launches, duplicates=True)
+    record = recording(launches, [*uses, use(0, 5, 3)])
+    steady = RecordedIteration(record, [10e6] * launches, duplicates=True)
     problem = Problem(steady.iteration, Link(16 * BLOCK, 1.0, 1.0))
     plan = problem.keep_all()
     for number, gap in enumerate(problem.gaps):
@@ -231,8 +233,8 @@ def test_what_is_written_and_leaves_later_is_copied_out_behind_its_write() -> No
 
 
 def test_a_copy_is_made_before_the_launch_behind_which_its_content_leaves() -> None:
-    told = recording(8, [use(1, 0, 1), use(4, 0, 1, kind=0), use(0, 5, 3)])
-    steady = RecordedIteration(told, [10e6] * 8, duplicates=True)
+    record = recording(8, [use(1, 0, 1), use(4, 0, 1, kind=0), use(0, 5, 3)])
+    steady = RecordedIteration(record, [10e6] * 8, duplicates=True)
     problem = Problem(steady.iteration, Link(16 * BLOCK, 1.0, 1.0))
     plan = problem.keep_all()
     for number, gap in enumerate(problem.gaps):
@@ -255,10 +257,10 @@ def test_what_ends_before_its_copy_is_done_is_not_evicted() -> None:
     of them by then.
     """
     ends = [use(3, block, 1, kind=ENDS) for block in (0, 1)]
-    told = recording(
+    record = recording(
         8, [use(1, 0, 1), use(1, 1, 1), *ends, use(0, 5, 3), use(5, 0, 1), use(6, 1, 1)]
     )
-    steady = RecordedIteration(told, [1.5 * BLOCK] * 8)
+    steady = RecordedIteration(record, [1.5 * BLOCK] * 8)
     problem = Problem(steady.iteration, Link(16 * BLOCK, 1.0, 1.0, copies_early=False))
     plan = problem.keep_all()
     for number, gap in enumerate(problem.gaps):

@@ -119,13 +119,13 @@ def compile_tools(folder: Path, cuda_include: Path, package: Path) -> Tools:
 
 @dataclass
 class Outcome:
-    """What a run of some programs gave: a line for each, by its place; `said` is the rest of what
-    was printed.
+    """What a run of some programs gave: a line for each, by its place; `messages` is the rest of
+    what was printed.
     """
 
     results: dict[int, str]
     code: int | None
-    said: str
+    messages: str
 
     def first_difference(self, other: Outcome, count: int) -> int | None:
         """The place of the first program whose result is missing or another."""
@@ -171,10 +171,10 @@ class Runner:
         except subprocess.TimeoutExpired as late:
             out = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
             return Outcome(_results(out), None, f"hangs: no end after {self.seconds:.0f} s")
-        said = "\n".join(
+        messages = "\n".join(
             line for line in (ran.stdout + ran.stderr).splitlines() if not _is_result(line)
         )
-        return Outcome(_results(ran.stdout), ran.returncode, said)
+        return Outcome(_results(ran.stdout), ran.returncode, messages)
 
     def meant(self, path: Path, trace: bool = False) -> Outcome:
         """By the model."""
@@ -213,7 +213,7 @@ class Runner:
         if place is None and ran.code == 0:
             return None
         return len(batch.seeds) - 1 if place is None else place, (
-            ran.said.strip().splitlines() or ["wrong content"]
+            ran.messages.strip().splitlines() or ["wrong content"]
         )[-1]
 
     def fails(self, programs: Sequence[Program], batch: Batch, times: int = 1) -> int | None:

@@ -103,7 +103,7 @@ def describe(runner: Runner, batch: Batch, programs: list[Program], command: str
         lines += [f"  {operation}" for operation in program.operations] + ["  --"]
     lines += [
         f"what the executor does: {path}",
-        *_differences(meant.said, ran.said),
+        *_differences(meant.messages, ran.messages),
         f"exit code {ran.code}",
     ]
     return "\n".join(lines)

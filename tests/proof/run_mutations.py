@@ -61,8 +61,8 @@ class Copy(EditedCopy):
         )
         if ran.returncode not in (0, 1):
             raise SystemExit(f"deepum: error: {command}: {ran.stderr[-2000:]}")
-        count, _, said = ran.stdout.partition(" ")
-        return (int(count) if ran.returncode == 1 else None), said.strip()
+        count, _, message = ran.stdout.partition(" ")
+        return (int(count) if ran.returncode == 1 else None), message.strip()
 
     def test_fails(self, test: str) -> tuple[bool, str]:
         """Whether a test fails in the copy, and what it says in the end."""
@@ -93,10 +93,10 @@ class Copy(EditedCopy):
 def _noticed(copy: Copy, mutation: Mutation, programs: int, seed: int) -> tuple[str | None, str]:
     """By which program or test, None: by none; and what that says."""
     if not mutation.noticed_by:
-        count, said = copy.programs_until_failure(programs, seed)
-        return (None if count is None else str(count)), said
-    failed, said = copy.test_fails(mutation.noticed_by)
-    return ("a test" if failed else None), f"{mutation.noticed_by}: {said}"
+        count, message = copy.programs_until_failure(programs, seed)
+        return (None if count is None else str(count)), message
+    failed, message = copy.test_fails(mutation.noticed_by)
+    return ("a test" if failed else None), f"{mutation.noticed_by}: {message}"
 
 
 def run(mutations: Sequence[Mutation], programs: int, seed: int, folder: Path) -> list[str]:
@@ -106,21 +106,21 @@ def run(mutations: Sequence[Mutation], programs: int, seed: int, folder: Path) -
     wrong: list[str] = []
     copy = Copy(folder)
     with copy.mutated(None):
-        count, said = copy.programs_until_failure(programs, seed)
-    print(f"{'(none)':32} {'lives' if count is None else count:>7}  {said}", flush=True)
+        count, message = copy.programs_until_failure(programs, seed)
+    print(f"{'(none)':32} {'lives' if count is None else count:>7}  {message}", flush=True)
     if count is not None:
         return ["(none)"]
     for mutation in mutations:
         with copy.mutated(mutation):
-            by, said = _noticed(copy, mutation, programs, seed)
+            by, message = _noticed(copy, mutation, programs, seed)
         if (by is None) != bool(mutation.survives):
             wrong.append(mutation.name)
-            said = (
-                f"MUST NOT LIVE: {said}"
+            message = (
+                f"MUST NOT LIVE: {message}"
                 if by is None
-                else f"expected to live (bring mutations.py up to date): {said}"
+                else f"expected to live (bring mutations.py up to date): {message}"
             )
-        print(f"{mutation.name:32} {by or 'lives':>7}  {said}", flush=True)
+        print(f"{mutation.name:32} {by or 'lives':>7}  {message}", flush=True)
     return wrong
 
 

@@ -30,18 +30,18 @@ def test_random_programs_end_as_on_plain_memory(
     programs = batch.programs()
     path = runner.write(programs)
     meant = runner.meant(path)
-    assert len(meant.results) == len(programs), meant.said
+    assert len(meant.results) == len(programs), meant.messages
     ran = runner.under_deepum(path, batch)
     failing = ran.first_difference(meant, len(programs))
     if failing is not None:
         command = f"python -m pytest tests/proof --proof-seed {proof_seed} -k '{batch}'"
         short = shortest(runner, batch, programs, failing)
-        remark = "made shorter:" if short else f"seen once and not again: {ran.said}"
+        remark = "made shorter:" if short else f"seen once and not again: {ran.messages}"
         pytest.fail(
             f"{remark}\n{describe(runner, batch, short or programs[: failing + 1], command)}",
             pytrace=False,
         )
-    assert ran.code == 0, ran.said
+    assert ran.code == 0, ran.messages
     runner.counted["programs"] += len(programs)
     runner.counted["batches of silent blocks"] += batch.flavour == "silent"
 
@@ -53,7 +53,7 @@ def test_without_deepum_they_mean_the_same(runner: Runner, flavour: str, proof_s
         [random_program(proof_seed * 1_000_000 + seed, flavour) for seed in range(150)]
     )
     meant, ran = runner.meant(path), runner.plain(path)
-    assert ran.first_difference(meant, 150) is None, ran.said
+    assert ran.first_difference(meant, 150) is None, ran.messages
     assert ran.code == 0
 
 

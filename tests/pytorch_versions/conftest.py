@@ -42,10 +42,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @dataclass
 class Training:
-    """A run of training.py. told: its last line; steps: (ms, loss as printed)."""
+    """A run of training.py. facts: its last line; steps: (ms, loss as printed)."""
 
     steps: list[tuple[float, str]]
-    told: dict[str, Any]
+    facts: dict[str, Any]
     statistics: dict[str, Any] = field(repr=False)
     err: str
 

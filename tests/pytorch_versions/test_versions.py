@@ -32,24 +32,24 @@ GENERAL = (
 def test_the_stand_ins_of_its_own_cuda_are_loaded(train: Train, python: str) -> None:
     import deepum
 
-    told = train(python, TOO_LITTLE).told
-    major = told["cuda"].split(".")[0]
+    facts = train(python, TOO_LITTLE).facts
+    major = facts["cuda"].split(".")[0]
     sim = Path(deepum.__file__).parent / "sim"
     assert {
         str(sim / f"{name}.so.{major}")
         for name in ("libcudart", "libcublas", "libcublasLt", "libcupti")
-    } < set(told["libraries"])
-    assert not told["cudnn"]
+    } < set(facts["libraries"])
+    assert not facts["cudnn"]
 
 
 def test_too_little_memory_changes_no_result(train: Train, python: str) -> None:
     enough, little = train(python, ENOUGH), train(python, TOO_LITTLE)
-    assert little.told["peak_bytes"] > 2 * (512 << 20)
+    assert little.facts["peak_bytes"] > 2 * (512 << 20)
     assert [loss for _, loss in little.steps] == [loss for _, loss in enough.steps]
     assert len(little.steps) == 6
-    assert little.told == enough.told
-    assert little.told["frozen_unchanged"]
-    assert little.told["trained_zero"]
+    assert little.facts == enough.facts
+    assert little.facts["frozen_unchanged"]
+    assert little.facts["trained_zero"]
 
 
 def test_faults_are_gone_after_the_third_step(train: Train, python: str) -> None:
@@ -65,9 +65,9 @@ def test_the_allocators_blocks_are_seen(train: Train, python: str) -> None:
     """Memory of dead blocks is dropped, which takes both what is handed out and what is
     taken back.
     """
-    told = train(python, TOO_LITTLE).statistics
-    assert told["bytes_invalidated"] > 1 << 30
-    assert told["warnings"] == []
+    statistics = train(python, TOO_LITTLE).statistics
+    assert statistics["bytes_invalidated"] > 1 << 30
+    assert statistics["warnings"] == []
 
 
 @pytest.mark.parametrize("attention", ["efficient", "flash", "math"])

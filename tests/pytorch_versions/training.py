@@ -123,7 +123,7 @@ def main() -> None:
         print(
             f"step {step + 1}: {begin.elapsed_time(end):.3f} ms, loss {loss.item():.6f}", flush=True
         )
-    told = {
+    facts = {
         "version": torch.__version__,
         "cuda": torch.version.cuda,
         "frozen_unchanged": digest(model) == before,
@@ -132,7 +132,7 @@ def main() -> None:
         "cudnn": torch.backends.cudnn.is_available() and torch.backends.cudnn.enabled,
         "libraries": libraries(),
     }
-    print(json.dumps(told))
+    print(json.dumps(facts))
     time.sleep(0.3)  # autograd's threads end (docs/simulated-gpu.md, The runtime library)
 
 

@@ -132,23 +132,23 @@ def test_joined_with_moving_it_is_faster_than_either() -> None:
 
 def test_a_program_is_told_when_the_gpu_was_through_with_its_steps() -> None:
     made = workload(training(12, 8, 32, 10**6))
-    told: list[list[float]] = []
+    times_of_ends: list[list[float]] = []
 
     class Asking(Recomputing):
         def chunks(self, ended: Callable[[int], float]) -> Iterator[tuple[bytes, bytes]]:
             for number, chunk in enumerate(super().chunks(ended)):
-                told.append([ended(step) for step in range(number + 1)])
+                times_of_ends.append([ended(step) for step in range(number + 1)])
                 yield chunk
 
     program = Asking(made, {}, 480 * MIB, 0.1)
     settings = BY_NAME["remat"].settings(1024)
     outcome = replay(program, machine("v100-16gb"), settings, 480 * MIB)
     ends = [mark.ns for mark in outcome.marks if mark.kind == "step"]
-    for number, times in enumerate(told):
+    for number, times in enumerate(times_of_ends):
         assert math.isnan(times[number]), "it is not launched"
         known = [at for at in times if not math.isnan(at)]
         assert known == ends[: len(known)], "as it is at the end of the run"
-    assert len(told) == 9 and not math.isnan(told[-1][4])
+    assert len(times_of_ends) == 9 and not math.isnan(times_of_ends[-1][4])
 
 
 def test_where_nothing_is_gained_it_is_as_fast_as_moving_alone() -> None:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"budget": "lots"}, "budget: 'lots' is not a size"),
         ({"budget": 0}, "budget 0: has to be more than 0 bytes"),
@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
         ({"budget": "1GiB", "smallest": "x"}, "smallest: 'x' is not a size"),
     ],
 )
-def test_arguments_that_cannot_be_used(arguments: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_arguments_that_cannot_be_used(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         deepum.remat(**arguments)
 
 
@@ -50,11 +50,11 @@ def test_a_block_in_a_block_is_refused_and_the_outer_one_goes_on() -> None:
 def test_a_budget_that_is_too_small_says_what_is_pinned_and_the_program_may_go_on() -> None:
     model = nn.Linear(512, 512)
     with deepum.remat(comparing.in_use() + (2 << 20), device="cpu") as remat:
-        with pytest.raises(torch.OutOfMemoryError) as caught:
+        with pytest.raises(torch.OutOfMemoryError) as records:
             model(torch.randn(4096, 512))
         small = model(torch.randn(16, 512))
         assert small.shape == (16, 512) and remat.statistics().operators > 0
-    text = str(caught.value)
+    text = str(records.value)
     assert "deepum.remat: the budget of" in text and "parameters " in text
     assert "or take a smaller batch" in text and "\n" not in text
 
@@ -110,12 +110,12 @@ def test_compiling_has_no_effect_and_one_warning_says_so() -> None:
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
     compiled = torch.compile(model, backend="eager")
     x = torch.randn(4, 8)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         with deepum.remat("1GiB", device="cpu"):
             for _ in range(3):
                 assert torch.equal(compiled(x), model(x))
-    assert [str(one.message) for one in told if "deepum.remat" in str(one.message)] == [
+    assert [str(one.message) for one in records if "deepum.remat" in str(one.message)] == [
         "deepum.remat: torch.compile has no effect while it is active: functions run operator by "
         "operator, with the numbers of eager PyTorch"
     ]

@@ -29,7 +29,7 @@ class Program:
         measured: int = MEASURED,
     ) -> None:
         self.time, self.peak, self.late, self.work = time, peak, late, work
-        self.asked = 0
+        self.link_queries = 0
         self.waits = 0
         self.choice = Choice(GIB, self._link, measured)
         self.settings: list[Setting] = []
@@ -37,7 +37,7 @@ class Program:
         self._number = 0
 
     def _link(self) -> float:
-        self.asked += 1
+        self.link_queries += 1
         return 0.1
 
     def _tell(self, late: int) -> None:
@@ -88,7 +88,7 @@ def test_the_best_setting_is_found_and_kept(price: int, budget: int, late: int) 
     assert (program.waits > 0) == (late > 1)
     assert program.choice.price == PRICES[price] * 0.1
     assert program.choice.budget == int(BUDGETS[budget] * GIB)
-    assert program.asked == 1
+    assert program.link_queries == 1
     assert len(set(program.settings[-40:])) == 1
 
 
@@ -99,7 +99,7 @@ def test_moving_alone_is_kept_where_nothing_is_better_by_half_a_percent() -> Non
 
 def test_nothing_is_tried_where_all_fits() -> None:
     program = Program(best_at(2), peak=int(0.87 * GIB)).run(100)
-    assert program.choice.outcome == "fits" and program.asked == 0
+    assert program.choice.outcome == "fits" and program.link_queries == 0
     assert set(program.settings) == {ALONE} and not program.choice.trials
 
 

@@ -164,11 +164,11 @@ def test_an_operator_of_the_programs_own_gets_the_error_it_gets_without() -> Non
 
 
 def test_nothing_is_said_of_compiling_that_the_program_did_not_ask_for() -> None:
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         with deepum.remat("1GiB", device="cpu"):
             _cond(torch.ones(4))
-    assert not [one for one in told if "torch.compile has no effect" in str(one.message)]
+    assert not [one for one in records if "torch.compile has no effect" in str(one.message)]
 
 
 def _python(program: str) -> str:

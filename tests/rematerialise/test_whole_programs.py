@@ -99,9 +99,9 @@ def test_a_program_on_the_cpu_computes_the_same_in_all_its_threads(
     assert result.returncode == 0, result.stderr
     assert result.stdout == plain.stdout
     assert "tensors evicted" in result.stderr
-    (told,) = json.loads((tmp_path / "stats.json").read_text())["remat"]
-    assert told["evictions"] > 0 and told["recomputed"] > 0
-    assert told["peak_bytes"] <= told["budget_bytes"] == 16 << 20
+    (report,) = json.loads((tmp_path / "stats.json").read_text())["remat"]
+    assert report["evictions"] > 0 and report["recomputed"] > 0
+    assert report["peak_bytes"] <= report["budget_bytes"] == 16 << 20
 
 
 def test_a_program_on_the_simulated_gpu_stays_within_the_budget(
@@ -124,17 +124,17 @@ def _auto(deepum: Deepum, tmp_path: Path, *program: object) -> tuple[dict[str, A
         timeout=400,
     )
     assert result.returncode == 0, result.stderr
-    (told,) = json.loads((tmp_path / "stats.json").read_text())["remat"]
-    return told, result.stderr
+    (report,) = json.loads((tmp_path / "stats.json").read_text())["remat"]
+    return report, result.stderr
 
 
 def test_what_is_cheaper_to_compute_than_to_move_is_computed_again(
     deepum: Deepum, activations: str, tmp_path: Path
 ) -> None:
-    told, summary = _auto(deepum, tmp_path, activations, 8192, 60)
-    choice = told["choice"]
+    report, summary = _auto(deepum, tmp_path, activations, 8192, 60)
+    choice = report["choice"]
     assert choice["outcome"] == "recompute" and 0 < choice["decided"] < choice["steps"] == 59
-    assert told["evictions"] > 0 and told["recomputed"] > 0
+    assert report["evictions"] > 0 and report["recomputed"] > 0
     alone, *others = choice["trials"]
     assert alone["price_ns"] == 0.0 and min(one["ms"] for one in others) < alone["ms"]
     assert choice["card_bytes"] == 256 << 20 < choice["used_bytes"]
@@ -145,17 +145,17 @@ def test_what_is_cheaper_to_compute_than_to_move_is_computed_again(
 def test_where_all_fits_the_card_nothing_is_tried(
     deepum: Deepum, activations: str, tmp_path: Path
 ) -> None:
-    told, summary = _auto(deepum, tmp_path, activations, 1024, 12)
-    assert told["choice"]["outcome"] == "fits" and told["choice"]["trials"] == []
-    assert told["operators"] == told["evictions"] == 0
+    report, summary = _auto(deepum, tmp_path, activations, 1024, 12)
+    assert report["choice"]["outcome"] == "fits" and report["choice"]["trials"] == []
+    assert report["operators"] == report["evictions"] == 0
     assert "it fits, nothing was tried" in summary
 
 
 def test_without_an_optimizer_of_pytorchs_all_is_left_to_moving(
     deepum: Deepum, activations: str, tmp_path: Path
 ) -> None:
-    told, summary = _auto(deepum, tmp_path, activations, 8192, 5, "by hand")
-    assert told["operators"] == told["choice"]["steps"] == 0
+    report, summary = _auto(deepum, tmp_path, activations, 8192, 5, "by hand")
+    assert report["operators"] == report["choice"]["steps"] == 0
     assert "no step of a training was seen: all was left to moving" in summary
 
 

@@ -36,7 +36,7 @@ def look(pages: dict[str, str], folder: Path) -> Seen:
     """What a browser makes of these pages, by name."""
     for name, html in pages.items():
         (folder / f"{name}.html").write_text(html, encoding="utf-8")
-    return Browser(folder).looked_at([f"{name}.html" for name in pages], _MEASURE, _DRAWN_MS)
+    return Browser(folder).visit([f"{name}.html" for name in pages], _MEASURE, _DRAWN_MS)
 
 
 @pytest.fixture

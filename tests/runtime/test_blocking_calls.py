@@ -52,9 +52,9 @@ def test_a_driver_that_defers_is_asked_once(run: Run, runtime_folder: Path) -> N
     # The stream of the move waits for an event that a value completes, and for nothing when that
     # has been found out.
     gate = next(i for i, call in enumerate(first) if call.startswith("gate"))
-    asked = first[gate].split()[1]
+    gate_event = first[gate].split()[1]
     record = next(
-        call for call in first[gate:] if call.startswith("record") and call.split()[2] == asked
+        call for call in first[gate:] if call.startswith("record") and call.split()[2] == gate_event
     )
     mover = next(call.split()[1] for call in first if call.startswith("prefetch"))
     assert f"wait {mover} {record.split()[1]}" in first

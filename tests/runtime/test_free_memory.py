@@ -33,7 +33,7 @@ class Readings:
             ).facts()
             self.events = daemon.finished().events
         self.launches = [event.sequence for event in self.events if event.kind == EXECUTE]
-        self.told = [event.words for event in self.events if event.kind == FREE_MEMORY]
+        self.readings = [event.words for event in self.events if event.kind == FREE_MEMORY]
 
 
 def test_it_tells_what_is_free_and_how_far_the_gpu_is(run: Run, runtime_folder: Path) -> None:
@@ -45,7 +45,7 @@ call("complete_events", 3); call("read_free_memory")
 call("complete", 0); call("read_free_memory")
 """
     found = Readings(runtime_folder, run, snippet)
-    first, second, third = found.told
+    first, second, third = found.readings
     at = found.launches
     # A marker behind every second launch.
     assert (first[0], first[2:]) == (700 * MIB, (at[3], at[5]))
@@ -59,7 +59,7 @@ enter(); allocate(64); execute(); execute(); execute(); execute(stream=1); call(
 synchronise(); call("read_free_memory")
 """
     found = Readings(runtime_folder, run, snippet)
-    before, after = (words[2:] for words in found.told)
+    before, after = (words[2:] for words in found.readings)
     assert before == (0, found.launches[3]), "the second stream has no marker yet"
     assert after == (ALL, found.launches[3])
 
@@ -67,7 +67,7 @@ synchronise(); call("read_free_memory")
 def test_nobody_asks_the_driver_while_it_is_not_wanted(run: Run, runtime_folder: Path) -> None:
     snippet = "enter(); allocate(64)\nfor _ in range(200): execute()\ncall('read_free_memory')"
     found = Readings(runtime_folder, run, snippet, wanted=False)
-    assert found.told == []
+    assert found.readings == []
     assert sum(call.startswith("record") for call in found.facts["calls"]) == 200 // 16
 
 
@@ -75,14 +75,14 @@ def test_it_is_told_every_so_many_launches(run: Run, runtime_folder: Path) -> No
     found = Readings(
         runtime_folder, run, f"enter(); allocate(64)\nfor _ in range({3 * INTERVAL + 1}): execute()"
     )
-    assert len(found.told) == 3
+    assert len(found.readings) == 3
 
 
 def test_it_is_that_of_the_context_at_hand(run: Run, runtime_folder: Path) -> None:
     snippet = (
         "enter(); allocate(64); execute(); call('device_of_context', 1); call('read_free_memory')"
     )
-    assert Readings(runtime_folder, run, snippet).told == []
+    assert Readings(runtime_folder, run, snippet).readings == []
 
 
 @pytest.mark.parametrize(
@@ -106,4 +106,4 @@ def test_a_reserve_stays_free(
     )
     (device,) = (event.words for event in found.events if event.kind == DEVICE)
     assert device[1] == capacity * MIB
-    assert found.told[0][1] == reserve * MIB
+    assert found.readings[0][1] == reserve * MIB

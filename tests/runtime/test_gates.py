@@ -111,20 +111,20 @@ def handing_out(launches: int) -> tuple[Decide, str]:
     one of all, after 1 ms, and at the last, after 2 s; behind each of the two some of that is
     handed out again.
     """
-    begin, told, late = first(held()), [], {launches + 2: 0.001, launches + 3: 2.0}
+    begin, sequences, late = first(held()), [], {launches + 2: 0.001, launches + 3: 2.0}
 
     def decide(event: Event) -> list[Command]:
         if event.kind == EXECUTE:
-            told.append(event.sequence)
-        if event.kind == EXECUTE and len(told) in late:
-            time.sleep(late[len(told)])
-            blocks = {"first": 2 * (len(told) - launches) - 2, "count": 2}
+            sequences.append(event.sequence)
+        if event.kind == EXECUTE and len(sequences) in late:
+            time.sleep(late[len(sequences)])
+            blocks = {"first": 2 * (len(sequences) - launches) - 2, "count": 2}
             return [
                 Command(
                     DISCARD,
-                    after=told[-2],
+                    after=sequences[-2],
                     cause=event.sequence,
-                    id=10 * (len(told) - launches),
+                    id=10 * (len(sequences) - launches),
                     **blocks,
                 )
             ]

@@ -113,14 +113,14 @@ def test_every_library_is_instrumented(package: Path) -> None:
 def test_an_overflow_is_found(
     reported: Callable[..., str], program: Path, shim: bool, source: str
 ) -> None:
-    told = reported(program, "overflow", shim=shim)
-    assert "heap-buffer-overflow" in told and source in told.split("#1")[0]
+    report = reported(program, "overflow", shim=shim)
+    assert "heap-buffer-overflow" in report and source in report.split("#1")[0]
 
 
 @by_address
 def test_an_overflow_in_the_core_is_found(reported: Callable[..., str]) -> None:
-    told = reported(sys.executable, "-P", "-c", SMALL_BUFFER)
-    assert "heap-buffer-overflow" in told and "native/core/" in told.split("allocated by")[0]
+    report = reported(sys.executable, "-P", "-c", SMALL_BUFFER)
+    assert "heap-buffer-overflow" in report and "native/core/" in report.split("allocated by")[0]
 
 
 @by_address
@@ -138,8 +138,8 @@ def test_undefined_behaviour_is_found(
     (tmp_path / "shift.c").write_text(
         "int main(int count, char** unused) { (void)unused; return 1 << (count + 63) ? 0 : 0; }\n"
     )
-    told = reported(compile_program(tmp_path / "shift.c", flags=sanitizer_flags))
-    assert "runtime error: shift exponent 64 is too large" in told
+    report = reported(compile_program(tmp_path / "shift.c", flags=sanitizer_flags))
+    assert "runtime error: shift exponent 64 is too large" in report
 
 
 @by_thread
@@ -147,5 +147,5 @@ def test_undefined_behaviour_is_found(
 def test_a_race_is_found(
     reported: Callable[..., str], program: Path, shim: bool, source: str
 ) -> None:
-    told = reported(program, "race", shim=shim)
-    assert "data race" in told and source in told
+    report = reported(program, "race", shim=shim)
+    assert "data race" in report and source in report

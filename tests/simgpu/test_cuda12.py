@@ -123,7 +123,7 @@ def test_layouts_are_those_of_nvidias_header(
         "cudaLaunchAttribute_st", "cudaGraphEdgeData_st", "cudaGraphInstantiateParams_st",
     )  # fmt: skip
 
-    def told(name: str, head: str, type_of: str, include: tuple[str, ...]) -> list[str]:
+    def layout(name: str, head: str, type_of: str, include: tuple[str, ...]) -> list[str]:
         lines = [
             f'printf("{f} %zu %zu\\n", offsetof({type_of}, {f}), sizeof((({type_of}*)0)->{f}));'
             for f in fields
@@ -140,14 +140,14 @@ def test_layouts_are_those_of_nvidias_header(
             [str(tmp_path / name)], capture_output=True, text=True, check=True
         ).stdout.splitlines()
 
-    theirs = told(
+    theirs = layout(
         "theirs",
         "#include <driver_types.h>",
         "cudaDeviceProp",
         (f"-I{cuda12_include}", "-idirafter", str(cuda_include)),
     )
     head = '#include "cuda12_layouts.hpp"'
-    mine = told(
+    mine = layout(
         "ours",
         head,
         "deepum::simgpu::cudart::cuda12::DeviceProp",

@@ -15,8 +15,8 @@ Script = Callable[..., Ran]
 
 def uses(ran: Ran) -> tuple[int, int]:
     """Reads of discarded memory, and those of them that are surely errors."""
-    (told,) = ran.statistics
-    return told["discarded_uses"], told["discarded_uses_sure"]
+    (statistics,) = ran.statistics
+    return statistics["discarded_uses"], statistics["discarded_uses_sure"]
 
 
 def test_reading_discarded_memory_is_an_error_that_is_counted(script: Script) -> None:

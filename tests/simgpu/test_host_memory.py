@@ -61,10 +61,10 @@ def test_with_a_disk_behind_it_there_is_no_end_and_statistics_say_what_went_ther
             "DEEPUM_SIM_HOST_MEMORY": str(64 << 20),
         },
     )
-    told = ran.statistics[0]
-    assert 0 < told["host_bytes"] <= told["peak_host_bytes"] <= 64 << 20
-    assert told["bytes_disk_written"] >= 128 << 20
-    assert told["bytes_disk_read"] > 0
+    statistics = ran.statistics[0]
+    assert 0 < statistics["host_bytes"] <= statistics["peak_host_bytes"] <= 64 << 20
+    assert statistics["bytes_disk_written"] >= 128 << 20
+    assert statistics["bytes_disk_read"] > 0
 
 
 def test_a_size_that_cannot_be_is_refused(script: Script) -> None:

@@ -39,9 +39,9 @@ def products(script: Script) -> Callable[..., list[float]]:
     """Milliseconds of products, each told by the arguments of `ms`."""
 
     def run(*calls: str, machine: str = "v100-16gb") -> list[float]:
-        asked = ", ".join(f"ms({call})" for call in calls)
+        times = ", ".join(f"ms({call})" for call in calls)
         ran = script(
-            PREPARE + f"\n    print(json.dumps([{asked}]))", env={"DEEPUM_SIM_MACHINE": machine}
+            PREPARE + f"\n    print(json.dumps([{times}]))", env={"DEEPUM_SIM_MACHINE": machine}
         )
         return [float(ms) for ms in json.loads(ran.out)]
 

@@ -40,6 +40,6 @@ def test_stream_0_is_the_one_that_the_program_was_compiled_for(claims: Run, own:
 
 def test_boxes_variables_and_what_is_missing(claims: Run) -> None:
     ran = claims("sim_runtime_memory.c")
-    said = [line for line in ran.err.splitlines() if "is not simulated" in line]
-    assert said.count("deepum-sim: cudaMallocArray is not simulated") == 1
-    assert said.count("deepum-sim: cudaMemcpy3D of an array is not simulated") == 1
+    messages = [line for line in ran.err.splitlines() if "is not simulated" in line]
+    assert messages.count("deepum-sim: cudaMallocArray is not simulated") == 1
+    assert messages.count("deepum-sim: cudaMemcpy3D of an array is not simulated") == 1

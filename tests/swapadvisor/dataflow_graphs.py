@@ -53,7 +53,7 @@ def random_graph(seed: int, operators: int = 12, parameters: int = 4, sizes: int
         for _ in range(parameters)
     ]
     made: list[int] = []
-    told = []
+    nodes = []
     for number in range(operators):
         uses: dict[int, Use] = {}
         for tensor in chance.sample(made, min(len(made), chance.randint(0, 2))):
@@ -65,5 +65,5 @@ def random_graph(seed: int, operators: int = 12, parameters: int = 4, sizes: int
             tensors.append(Tensor(chance.randint(1, sizes), stays=chance.random() < 0.1))
             made.append(len(tensors) - 1)
             uses[made[-1]] = Use(made[-1], False, True)
-        told.append(Operator(f"op{number}", chance.randint(1, 9), tuple(uses.values())))
-    return Graph(tuple(told), tuple(tensors))
+        nodes.append(Operator(f"op{number}", chance.randint(1, 9), tuple(uses.values())))
+    return Graph(tuple(nodes), tuple(tensors))

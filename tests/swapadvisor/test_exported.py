@@ -68,9 +68,9 @@ def test_a_plan_computes_the_same_numbers(training: bool) -> None:
     assert Kind.IN in kinds and (not training or Kind.OUT in kinds)
     parameters = [made.exported.state_dict[name] for name in _parameters(made.exported)]
     expected = torch.fx.Interpreter(made.exported.graph_module).run(*parameters, x)
-    told = PlannedInterpreter(made, plan).run_plan(x)
-    assert len(told) == len(expected) == (11 if training else 1)
-    assert all(torch.equal(one, other) for one, other in zip(told, expected, strict=True))
+    values = PlannedInterpreter(made, plan).run_plan(x)
+    assert len(values) == len(expected) == (11 if training else 1)
+    assert all(torch.equal(one, other) for one, other in zip(values, expected, strict=True))
 
 
 def _parameters(exported: Any) -> list[str]:

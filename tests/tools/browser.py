@@ -88,9 +88,7 @@ class Browser:
         self.program = found
         self.folder = folder
 
-    def looked_at(
-        self, pages: list[str], measure: str = "page => null", settles_ms: int = 0
-    ) -> Seen:
+    def visit(self, pages: list[str], measure: str = "page => null", settles_ms: int = 0) -> Seen:
         """What each page looks like at each of SIZES, so long after it was loaded. `measure`: a
         function of JavaScript, which is given the page's document.
         """
@@ -103,18 +101,18 @@ class Browser:
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             try:
-                told = self._told(f"http://127.0.0.1:{server.server_address[1]}/look.html")
+                result = self._run(f"http://127.0.0.1:{server.server_address[1]}/look.html")
             finally:
                 server.shutdown()
                 look.unlink()
-        seen = re.search(r'<pre id="seen">(.*?)</pre>', told.stdout, re.DOTALL)
-        assert seen is not None and seen[1], told.stderr[-2000:]
-        console = [line for line in told.stderr.splitlines() if ":CONSOLE" in line]
+        seen = re.search(r'<pre id="seen">(.*?)</pre>', result.stdout, re.DOTALL)
+        assert seen is not None and seen[1], result.stderr[-2000:]
+        console = [line for line in result.stderr.splitlines() if ":CONSOLE" in line]
         # A browser asks for an icon of each host.
         absent = [path for path in missing if path != "/favicon.ico"]
         return Seen(json.loads(unescape(seen[1])), console, absent)
 
-    def _told(self, address: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, address: str) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as profile:
             options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
             options += [f"--user-data-dir={profile}", "--window-size=1400,1000"]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from told import Ran
+from finished_run import Ran
 
 TESTS = Path(__file__).resolve().parents[1]
 

@@ -13,13 +13,15 @@ WEIGHTS, UM_BLOCKS, CHUNKS = 30, 12, 96
 
 def named_in_second_step(log: Path) -> list[int]:
     """How many UM blocks each launch names."""
-    told = list(events(EventLog.read(log).records))
+    log_events = list(events(EventLog.read(log).records))
     waits = [
         i
-        for i, event in enumerate(told)
+        for i, event in enumerate(log_events)
         if isinstance(event, Stream) and event.kind == "synchronise" and event.stream == ALL_STREAMS
     ]
-    return [_um_blocks(event) for event in told[waits[2] : waits[3]] if isinstance(event, Execute)]
+    return [
+        _um_blocks(event) for event in log_events[waits[2] : waits[3]] if isinstance(event, Execute)
+    ]
 
 
 def _um_blocks(execution: Execute) -> int:

@@ -23,10 +23,10 @@ class Ran:
     def facts(self) -> dict[str, Any]:
         """What it told, a JSON object a line, all lines together."""
         assert self.code == 0, self.err
-        told: dict[str, Any] = {}
+        document: dict[str, Any] = {}
         for line in self.out.splitlines():
-            told.update(json.loads(line))
-        return told
+            document.update(json.loads(line))
+        return document
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 20) -> bool:

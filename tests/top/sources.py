@@ -99,11 +99,11 @@ class MadeUp:
         self.running = True
 
     def look(self) -> tuple[DaemonFigures | None, Sequence[SessionFigures]]:
-        told = list(self.sessions)
-        self.sessions = [later(each) for each in told]
+        current = list(self.sessions)
+        self.sessions = [later(each) for each in current]
         if not self.running:
             return None, []
-        return replace(DAEMON, sessions=len(told)), told
+        return replace(DAEMON, sessions=len(current)), current
 
     def set(self, session: int, changes: Changes) -> None:
         self._do((session, changes))

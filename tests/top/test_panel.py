@@ -59,8 +59,8 @@ def test_a_session_that_is_gone_is_forgotten() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     long = replace(SIMULATED, program="python train.py " + "--option value " * 40)
     history = History()
-    told = history.take([long, replace(REAL, pid=4194304, began_at=0.0)])
-    assert all(len(line) <= width for line in panel.page(told, width, NOW))
+    sessions = history.take([long, replace(REAL, pid=4194304, began_at=0.0)])
+    assert all(len(line) <= width for line in panel.page(sessions, width, NOW))
 
 
 def test_a_wide_terminal_has_more_columns() -> None:
@@ -95,15 +95,15 @@ def test_a_course_is_drawn_to_its_highest_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "text"),
     [(0, "0 s"), (59.9, "59 s"), (60, "1 min"), (3900, "1 h 05 min"), (90000, "1 d 1 h")],
 )
-def test_durations(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(
-    ("command_line", "told"),
+    ("command_line", "text"),
     [
         ("/usr/bin/python3 /home/me/train.py --steps 3", "train.py --steps 3"),
         ("python -m train", "python -m train"),
@@ -111,8 +111,8 @@ def test_durations(seconds: float, told: str) -> None:
         ("?", "?"),
     ],
 )
-def test_names_of_programs(command_line: str, told: str) -> None:
-    assert short_program(command_line) == told
+def test_names_of_programs(command_line: str, text: str) -> None:
+    assert short_program(command_line) == text
 
 
 def test_the_table_of_ps_has_its_columns_below_each_other() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from told import Ran
+from finished_run import Ran
 
 from deepum.core import EventLog, Execute, events
 
@@ -100,14 +100,14 @@ def test_a_kernel_that_is_launched_by_hand(
 ) -> None:
     options = ["--gpu-memory", "128MiB", "--record", str(tmp_path / "log")]
     ran = python(options, BY_HAND, env=caches)
-    assert (ran.told["kernels"], ran.told["warnings"]) == (8 * 12, [])
-    told = launches(tmp_path / "log")
+    assert (ran.statistics["kernels"], ran.statistics["warnings"]) == (8 * 12, [])
+    log_launches = launches(tmp_path / "log")
     # Each names three tensors of 16 MiB, of 12 different ones.
-    assert len(told) == 8 * 12 and all(
-        sum(run.count for run in launch.unknown) == 3 * 8 for launch in told
+    assert len(log_launches) == 8 * 12 and all(
+        sum(run.count for run in launch.unknown) == 3 * 8 for launch in log_launches
     )
     assert ran.between_waits("faults", 4) == [0] * 4
-    assert ran.told["bytes_prefetched"] > 4 * 128 << 20
+    assert ran.statistics["bytes_prefetched"] > 4 * 128 << 20
     first = (tmp_path / "log").read_bytes()
     python(options, BY_HAND, env=caches)  # and not compiled anew
     assert (tmp_path / "log").read_bytes() == first
@@ -119,13 +119,15 @@ def test_a_compiled_training_step(python: Run, caches: dict[str, str], tmp_path:
     steps = []
     for _ in range(2):
         ran = python(options, COMPILED, env=caches)
-        assert ran.told["warnings"] == []
-        assert ran.told["launches_over_capacity"] == 0
+        assert ran.statistics["warnings"] == []
+        assert ran.statistics["launches_over_capacity"] == 0
         assert sum(ran.between_waits("faults", 3)) == 0
-        assert ran.told["bytes_prefetched"] > 8 * 20 << 20
-        assert ran.told["prefetch_accuracy"] > 0.8
+        assert ran.statistics["bytes_prefetched"] > 8 * 20 << 20
+        assert ran.statistics["prefetch_accuracy"] > 0.8
         steps.append(launches(tmp_path / "log"))
-    cold, warm = ([launch.execution_hash for launch in told] for told in steps)
+    cold, warm = (
+        [launch.execution_hash for launch in launches_of_step] for launches_of_step in steps
+    )
     step = len(warm) // 8
     assert warm[-step:] == cold[-step:]
     assert set(warm) <= set(cold)
@@ -135,7 +137,7 @@ def test_a_compiled_training_step(python: Run, caches: dict[str, str], tmp_path:
 
 def test_compiled_with_graphs_and_for_any_shape(python: Run, caches: dict[str, str]) -> None:
     ran = python(["--gpu-memory", "96MiB"], MODES, env=caches)
-    assert ran.told["peak_allocated_bytes"] > 1.3 * ran.told["gpu_memory_bytes"]
+    assert ran.statistics["peak_allocated_bytes"] > 1.3 * ran.statistics["gpu_memory_bytes"]
     assert (
         ran.simulated["discarded_uses_sure"],
         ran.simulated["not_simulated"],

@@ -123,16 +123,16 @@ def test_g10s_machine_with_its_ssd_is_the_same_card() -> None:
 
 def test_the_h100_has_what_was_measured_on_one() -> None:
     kept = ROOT / "benchmarks/results/acceptance-nvidia-h100-80gb-hbm3-20261127-022709.json"
-    told = json.loads(kept.read_text(encoding="utf-8"))
+    report = json.loads(kept.read_text(encoding="utf-8"))
     machine = presets()["h100-80gb"]
-    assert ffi.string(machine.gpu_name).decode() == f"{told['gpu']} (simulated)"
-    for name, value in told["sections"]["preset"].items():
+    assert ffi.string(machine.gpu_name).decode() == f"{report['gpu']} (simulated)"
+    for name, value in report["sections"]["preset"].items():
         assert getattr(machine, name) == value, name
     # What comes is done first, then what leaves goes on alone: in seconds a GB each way.
     coming, leaving = machine.both_ways / machine.h2d_gbps, 1 / machine.d2h_gbps
     together = 2 / (coming + leaving - coming / machine.both_ways)
-    links = told["sections"]["questions"]["links"]
+    links = report["sections"]["questions"]["links"]
     assert abs(together / links["both_prefetch_two_threads_gbps"] - 1) < 0.03
-    gates = told["sections"]["questions"]["gates"]
+    gates = report["sections"]["questions"]["gates"]
     waits = (gates["gated"]["gpu_us"] - gates["plain"]["gpu_us"]) * 1e3
     assert abs(machine.value_wait_ns - waits) < 50

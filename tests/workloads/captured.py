@@ -79,16 +79,18 @@ class Launch:
 
 def launches(trace: Trace) -> list[Launch]:
     """Kernels, copies and memsets."""
-    told = {event.sequence: event for event in events(trace.events) if isinstance(event, Execute)}
+    executions = {
+        event.sequence: event for event in events(trace.events) if isinstance(event, Execute)
+    }
     kinds = (work.LAUNCH, work.COPY)
     return [
-        Launch(told[one.sequence], one)
+        Launch(executions[one.sequence], one)
         for one in work.decode(trace.work)
-        if one.kind in kinds and one.sequence in told
+        if one.kind in kinds and one.sequence in executions
     ]
 
 
-def told(trace: Trace, *kinds: str) -> list[Event]:
+def events_of(trace: Trace, *kinds: str) -> list[Event]:
     """Events of those kinds."""
     return [event for event in events(trace.events) if event.kind in kinds]
 

@@ -11,7 +11,7 @@ from required import needed
 
 torch = needed("torch")
 
-from captured import Launch, allocated, capture, launches, told  # noqa: E402
+from captured import Launch, allocated, capture, events_of, launches  # noqa: E402
 
 from deepum.core import UM_BLOCK_BYTES, Block  # noqa: E402
 from deepum.trace import work  # noqa: E402
@@ -92,7 +92,7 @@ def test_the_host_brings_data_and_waits_for_what_it_reads() -> None:
     ]
     assert kinds == [(work.COPY, True), (work.COPY, False), (work.COPY, False)]
     assert launches(trace)[0].work.device_bytes == MIB
-    assert len(told(trace, "synchronise")) == 2
+    assert len(events_of(trace, "synchronise")) == 2
 
 
 def test_what_is_on_the_host_is_not_the_devices() -> None:
@@ -114,7 +114,9 @@ def test_memory_lives_as_long_as_python_holds_it() -> None:
 
     trace = capture(make, steps=1).trace
     blocks = [
-        event for event in told(trace, "block_active", "block_inactive") if isinstance(event, Block)
+        event
+        for event in events_of(trace, "block_active", "block_inactive")
+        if isinstance(event, Block)
     ]
     assert [(block.kind == "block_active", block.allocated_bytes // MIB) for block in blocks] == [
         (True, 1),
@@ -187,10 +189,10 @@ def test_executions_are_known_by_kernel_and_shapes_and_layers_by_their_memory() 
         return lambda: [torch.mm(x, layer) for layer in layers]
 
     trace = capture(make, steps=3, differs=True).trace
-    told = [one.event for one in launches(trace)][4:]
-    assert len(told) == 9
-    assert len({event.execution_hash for event in told}) == 1
-    places = [tuple(event.unknown) for event in told]
+    launch_events = [one.event for one in launches(trace)][4:]
+    assert len(launch_events) == 9
+    assert len({event.execution_hash for event in launch_events}) == 1
+    places = [tuple(event.unknown) for event in launch_events]
     assert len(set(places[:3])) == 3
 
 
@@ -214,7 +216,7 @@ def test_a_step_that_is_like_the_one_before_is_repeated_to_the_byte() -> None:
     )
     assert repeated.events == step_by_step.events
     assert repeated.work == step_by_step.work
-    assert len(told(repeated, "synchronise")) == 9
+    assert len(events_of(repeated, "synchronise")) == 9
 
 
 def test_steps_end_with_their_last_launch() -> None:
@@ -233,6 +235,6 @@ def test_launches_tell_the_blocks_of_their_tensors() -> None:
         return lambda: large[: 2 * MEBI].mul_(2)
 
     launch = launches(capture(make).trace)[-1]
-    (told_range,) = launch.event.unknown
-    assert told_range.count == 24 * MIB // UM_BLOCK_BYTES, "PyTorch's block, as the shim tells it"
+    (block_range,) = launch.event.unknown
+    assert block_range.count == 24 * MIB // UM_BLOCK_BYTES, "PyTorch's block, as the shim tells it"
     assert launch.sizes == [("rw", 2 * MIB)]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from captured import Launch, launches, told
+from captured import Launch, events_of, launches
 
 from deepum.core import Block
 from deepum.simulate.mode import LOCK_STEP
@@ -87,7 +87,7 @@ def both(name: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Tr
 def last_step(trace: Trace) -> list[Launch]:
     """Launches of the last step: as many as lie between the last two waits, from the end."""
     made = launches(trace)
-    waits = [event.sequence for event in told(trace, "synchronise")]
+    waits = [event.sequence for event in events_of(trace, "synchronise")]
     return [one for one in made if waits[-2] < one.event.sequence < waits[-1]]
 
 
@@ -108,7 +108,7 @@ def test_memory_is_the_same(both: tuple[Trace, Trace]) -> None:
     peaks = [
         max(
             event.allocated_bytes
-            for event in told(trace, "block_active")
+            for event in events_of(trace, "block_active")
             if isinstance(event, Block)
         )
         for trace in both
@@ -116,7 +116,7 @@ def test_memory_is_the_same(both: tuple[Trace, Trace]) -> None:
     reserved = [
         max(
             event.reserved_bytes
-            for event in told(trace, "block_active")
+            for event in events_of(trace, "block_active")
             if isinstance(event, Block)
         )
         for trace in both

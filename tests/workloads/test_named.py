@@ -169,10 +169,10 @@ def test_what_is_recorded_is_what_is_simulated(
     deepum: Deepum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = small("gpt2-small")
-    told = deepum("record", "--model", name, "--steps", 5, "out.log")
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.startswith("gpt2-small:batch=4,seq=256,")
-    assert " launches a step, 0." in told.stdout
+    result = deepum("record", "--model", name, "--steps", 5, "out.log")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("gpt2-small:batch=4,seq=256,")
+    assert " launches a step, 0." in result.stdout
     of_file = deepum(
         "simulate",
         "out.log",
@@ -215,12 +215,12 @@ def test_what_is_recorded_is_what_is_simulated(
 def test_what_cannot_be_captured_is_one_line(
     deepum: Deepum, arguments: tuple[str, ...], code: int, cause: str
 ) -> None:
-    told = deepum(*arguments)
-    assert told.returncode == code
-    assert told.stdout == ""
-    assert len(told.stderr.splitlines()) == 1
-    assert told.stderr.startswith("deepum: error: ")
-    assert cause in told.stderr
+    result = deepum(*arguments)
+    assert result.returncode == code
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("deepum: error: ")
+    assert cause in result.stderr
 
 
 def test_numbers_that_make_no_model_are_said() -> None:

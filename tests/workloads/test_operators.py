@@ -11,7 +11,7 @@ from required import needed
 
 torch = needed("torch")
 
-from captured import Launch, capture, launches, told  # noqa: E402
+from captured import Launch, capture, events_of, launches  # noqa: E402
 from deepum._core import lib  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
@@ -210,7 +210,7 @@ def test_gathers_and_scatters_are_marked_and_touch_few_places(name: str) -> None
     (table,) = [access.slot for access in launches(trace)[0].places]
     assert 0 < sum(access.bytes for access in gather.places if access.slot == table) <= 20 * 64 * 4
     assert any(
-        event.flags & SPARSE for event in told(trace, "execute") if isinstance(event, Execute)
+        event.flags & SPARSE for event in events_of(trace, "execute") if isinstance(event, Execute)
     )
 
 

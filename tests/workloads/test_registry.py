@@ -71,10 +71,10 @@ def test_the_list_is_shown(deepum: Deepum) -> None:
     assert shown.returncode == 0
     names = [line.split()[0] for line in shown.stdout.splitlines() if not line.startswith(" ")]
     assert names == list(WORKLOADS)
-    told = json.loads(deepum("workloads", "--json").stdout)
-    assert {name for name, one in told.items() if one["paper"]} == PAPER
-    assert told["gpt2-xl"]["numbers"]["batch"] == 5
-    assert told["experts"]["steps_differ"]
+    workloads = json.loads(deepum("workloads", "--json").stdout)
+    assert {name for name, one in workloads.items() if one["paper"]} == PAPER
+    assert workloads["gpt2-xl"]["numbers"]["batch"] == 5
+    assert workloads["experts"]["steps_differ"]
 
 
 @pytest.fixture
@@ -94,10 +94,10 @@ def test_without_pytorch_one_line_names_what_to_install(
     deepum: Deepum, environment: dict[str, str], tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     path = f"{tmp_path / 'absent'}:{environment.get('PYTHONPATH', '')}"
-    told = deepum(*command, env={"PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")})
-    assert told.returncode == 125
-    assert told.stdout == ""
-    assert len(told.stderr.splitlines()) == 1
-    assert told.stderr.startswith("deepum: error: workload gpt2-small")
-    assert told.stderr.endswith("needs PyTorch; pip install 'deepum[torch]'\n")
+    result = deepum(*command, env={"PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert result.returncode == 125
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("deepum: error: workload gpt2-small")
+    assert result.stderr.endswith("needs PyTorch; pip install 'deepum[torch]'\n")
     assert not (tmp_path / "out").exists()

@@ -144,7 +144,7 @@ def _programs(
                         "batch": str(batch),
                         "seed": seed,
                         "code": ran.code,
-                        "said": ran.said[-300:],
+                        "said": ran.messages[-300:],
                     }
                 )
         findings |= {"right": dict(right), "wrong": wrong}

@@ -38,9 +38,14 @@ class Invalidation(ContentListener, TransferRule):
         return bool(self.settings.invalidation) and not self.is_refused
 
     def discardable(self, block: UmBlock) -> bool:
-        told = not self.graphs and not self.memory.block_mismatches and not block.of_program
+        reliable = not self.graphs and not self.memory.block_mismatches and not block.of_program
         decides = self.drops_dead() and self.now.decides and self.now.launch >= self.next_attempt
-        return block.dead and decides and told and self.devices.of(block).residency.under_pressure()
+        return (
+            block.dead
+            and decides
+            and reliable
+            and self.devices.of(block).residency.under_pressure()
+        )
 
     def exit(self, block: UmBlock) -> Exit | None:
         return Exit.DISCARD if self.discardable(block) else None

@@ -27,7 +27,7 @@ class PaceMeter:
         self.iteration = 0
         self.start = 0  # launch from which on time counts
         self.began: float | None = None  # time of that
-        self.told = False  # a time
+        self.has_times = False  # whether launches have them
         self.last: tuple[int, int] | None = None  # position and time
         self.since: tuple[int, int] | None = None  # the same, when it began
         self.launches: deque[tuple[int, int]] = deque()  # event and position
@@ -52,7 +52,7 @@ class PaceMeter:
             self.launches.popleft()
             for _ in range(sum(1 for each in self.launches if each[0] <= event))
         ]
-        self.told |= at != 0
+        self.has_times |= at != 0
         if not done or at == 0:
             return None
         if self.last is not None and at < self.last[1]:
@@ -118,7 +118,7 @@ class PaceTrial:
     def under_way(self) -> bool:
         return (
             not self.over()
-            and self.meter.told
+            and self.meter.has_times
             and (self.phase == "without" or self.saved != self.saved_before)
         )
 

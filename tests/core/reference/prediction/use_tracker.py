@@ -122,11 +122,11 @@ class UseTracker(ContentListener):
             elsewhere = [
                 (i, block) for i, block in blocks if not block.read_in_place(execution.sparse)
             ]
-            told: tuple[RunUse | None, int] = (None, FIRST)  # by the block before
+            last_use: tuple[RunUse | None, int] = (None, FIRST)  # by the block before
             for _, block in elsewhere:
-                if block.last_launch != self.now.launch and (block.user, block.part) != told:
+                if block.last_launch != self.now.launch and (block.user, block.part) != last_use:
                     self.learn_next(block, access.use, access.leaves)
-                    told = (block.user, block.part)
+                    last_use = (block.user, block.part)
             for i, block in elsewhere:
                 # Else an access before this one told more.
                 if run_use is not None or block.last_launch != self.now.launch:

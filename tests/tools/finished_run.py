@@ -17,18 +17,18 @@ class Ran:
 
     out: str
     err: str
-    told: dict[str, Any]
+    statistics: dict[str, Any]
 
     @property
     def simulated(self) -> dict[str, Any]:
         """The simulated GPU's own counters."""
-        counted: dict[str, Any] = self.told["processes"][0]["simulated"]
+        counted: dict[str, Any] = self.statistics["processes"][0]["simulated"]
         return counted
 
     @property
     def core(self) -> dict[str, Any]:
         """The decision core's counters."""
-        counted: dict[str, Any] = self.told["processes"][0]["session"]["core"]
+        counted: dict[str, Any] = self.statistics["processes"][0]["session"]["core"]
         return counted
 
     @property
