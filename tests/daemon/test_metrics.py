@@ -48,8 +48,8 @@ def ask(port: int, path: str = "/metrics", **headers: str) -> tuple[int, str]:
 
 
 def test_each_metric_has_a_value_where_something_is_known() -> None:
-    told = families(metrics.text(DAEMON, [replace(SIMULATED, budget_bytes=1)]))
-    assert set(told) == {name for name, _, _ in metrics.catalogue()}
+    metric_families = families(metrics.text(DAEMON, [replace(SIMULATED, budget_bytes=1)]))
+    assert set(metric_families) == {name for name, _, _ in metrics.catalogue()}
 
 
 def test_each_metric_is_what_it_says_it_is() -> None:
