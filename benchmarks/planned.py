@@ -31,7 +31,7 @@ from typing import Any
 
 from kept import ROOT, Kept, add_costs, measure_points, results_in
 
-from deepum.errors import DeepumError
+from deepum.errors import DeepumError, UsageError
 from deepum.simulate import bound
 from deepum.simulate.driver import BAND, Driver
 from deepum.simulate.mode import DEFAULT, MODES, mode_of
@@ -105,10 +105,13 @@ class Point:
 
     @classmethod
     def named(cls, name: str, g10: Path) -> Point:
-        """Raises UsageError for an unknown machine, ValueError for what is not a size."""
+        """Raises UsageError for an unknown machine, and for what is not a size."""
         workload, _, on = name.partition("@")
         machine, _, part = on.partition("/")
-        memory = parse_size(part) if part else int(preset_of(machine).memory_bytes)
+        try:
+            memory = parse_size(part) if part else int(preset_of(machine).memory_bytes)
+        except ValueError as error:
+            raise UsageError(f"point {name}: {error}") from None
         return cls(str(g10 / workload) if name in SETS["g10"] else workload, machine, memory)
 
 
