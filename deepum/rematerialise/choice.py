@@ -164,10 +164,14 @@ class Choice:
         paces = [one.pace for one in counted]
         if trial.setting == ALONE:
             self.work = int(statistics.median(one.work for one in counted))
-            trial.ns = min(trial.ns, statistics.median_low(paces))
+            pace, of_both = statistics.median_low(paces), min
         else:
-            pace = statistics.median_high(paces)
-            trial.ns = max(trial.ns, pace) if trial.times else pace
+            pace, of_both = statistics.median_high(paces), max
+        if trial.times:
+            faster, slower = sorted((trial.ns, pace))
+            trial.spread = slower / faster if faster > 0 else math.inf
+            pace = of_both(trial.ns, pace)
+        trial.ns = pace
         trial.times += 1
         self._go_on()
 
@@ -196,7 +200,7 @@ class Choice:
     def _end_search(self) -> None:
         best = self._search.best
         self._attempt = None
-        self.setting = best.setting if best.times > 1 else ALONE
+        self.setting = (best if best.times > 1 else self._search.confirmed).setting
         self.outcome = Outcome.MOVE if self.setting == ALONE else Outcome.RECOMPUTE
         self._next_search = self.steps + 2 * (self.steps - self.decided)
         self.decided = self.steps

@@ -50,11 +50,14 @@ ALONE = Setting(None)
 
 @dataclass
 class Trial:
-    """ns: a step, infinite while it is not known. times: it was tried so often."""
+    """ns: a step, infinite while it is not known. times: it was tried so often. spread: the slower
+    trial over the faster.
+    """
 
     setting: Setting
     ns: float = math.inf
     times: int = 0
+    spread: float = 1.0
 
 
 class Search:
@@ -70,8 +73,21 @@ class Search:
     @property
     def best(self) -> Trial:
         """Moving alone unless another is better by half a percent."""
-        alone, *others = self.trials
-        found = min(others, key=lambda trial: trial.ns, default=alone)
+        return self._best_of(self.trials[1:])
+
+    @property
+    def confirmed(self) -> Trial:
+        """The best that was tried more than once: moving alone unless it is better by more than a
+        setting's trials differ.
+        """
+        alone = self.trials[0]
+        found = self._best_of([one for one in self.trials[1:] if one.times > 1])
+        spread = max(one.spread for one in self.trials)
+        return found if found.ns * spread < alone.ns else alone
+
+    def _best_of(self, trials: Sequence[Trial]) -> Trial:
+        alone = self.trials[0]
+        found = min(trials, key=lambda trial: trial.ns, default=alone)
         return found if found.ns < alone.ns * _BETTER else alone
 
     def _known(self, setting: Setting) -> float | None:

@@ -97,6 +97,22 @@ def test_moving_alone_is_kept_where_nothing_is_better_by_half_a_percent() -> Non
     assert program.choice.outcome == "move" and program.choice.setting == ALONE
 
 
+def test_what_was_tried_twice_is_kept_though_what_was_tried_once_seems_better() -> None:
+    """Where each trial once more is a little slower, there are more good settings than trials."""
+    tried: list[Setting] = []
+
+    def time(setting: Setting, _: int) -> float:
+        if not tried or tried[-1] != setting:
+            tried.append(setting)
+        return best_at(3)(setting, 0) * (1.25 if tried.count(setting) > 1 else 1.0)
+
+    program = Program(time).run(MOST)
+    unconfirmed = [one for one in program.choice.trials if one.times == 1]
+    assert program.choice.outcome == "recompute"
+    kept = next(one for one in program.choice.trials if one.setting == program.choice.setting)
+    assert kept.times > 1 and min(one.ns for one in unconfirmed) < kept.ns
+
+
 def test_nothing_is_tried_where_all_fits() -> None:
     program = Program(best_at(2), peak=int(0.87 * GIB)).run(100)
     assert program.choice.outcome == "fits" and program.link_queries == 0
