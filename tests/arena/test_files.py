@@ -33,7 +33,7 @@ def test_what_is_written_is_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "is empty; write id,lower,upper,size"),
         ("id,lower,upper\n", "line 1: has 0 columns 'size'"),

@@ -47,7 +47,7 @@ def proven(*steps: Step) -> Program:
     return made
 
 
-@pytest.mark.parametrize("told", ["nothing", "faults"])
+@pytest.mark.parametrize("report", ["nothing", "faults"])
 def test_nothing_is_duplicated_before_faults_are_told(report: str) -> None:
     made = program()
     commands = []

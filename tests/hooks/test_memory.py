@@ -209,7 +209,7 @@ def test_without_concurrent_managed_access_everything_stays_plain_and_says_so_on
     assert done.err.count("no concurrent managed access") == 1
 
 
-@pytest.mark.parametrize(("place", "size", "said"), [(1, 20, 1), (1, 0, 0), (2, 20, 0)])
+@pytest.mark.parametrize(("place", "size", "times"), [(1, 20, 1), (1, 0, 0), (2, 20, 0)])
 def test_memory_that_cannot_be_managed_is_told_once(
     run: Callable[..., Ran], place: int, size: int, times: int
 ) -> None:
