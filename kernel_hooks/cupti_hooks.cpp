@@ -16,7 +16,7 @@ using SubscribeV2 = int(void**, deepum_cupti_callback, void*, void*);
 using RegisterCallbacks = int(deepum_cupti_buffer_requested, deepum_cupti_buffer_completed);
 
 // As dlsym last answered.
-std::atomic<void*> asked[3];
+std::atomic<void*> real_functions[3];
 
 template <typename F, typename... A>
 int handed_on(void* function, A... arguments) noexcept {
@@ -25,14 +25,14 @@ int handed_on(void* function, A... arguments) noexcept {
 }
 
 int subscribe(void** subscriber, deepum_cupti_callback callback, void* data) {
-  return handed_on<Subscribe>(asked[0].load(), subscriber, callback, data);
+  return handed_on<Subscribe>(real_functions[0].load(), subscriber, callback, data);
 }
 int subscribe_v2(void** subscriber, deepum_cupti_callback callback, void* data, void* parameters) {
-  return handed_on<SubscribeV2>(asked[1].load(), subscriber, callback, data, parameters);
+  return handed_on<SubscribeV2>(real_functions[1].load(), subscriber, callback, data, parameters);
 }
 int register_callbacks(deepum_cupti_buffer_requested requested,
                        deepum_cupti_buffer_completed completed) {
-  return handed_on<RegisterCallbacks>(asked[2].load(), requested, completed);
+  return handed_on<RegisterCallbacks>(real_functions[2].load(), requested, completed);
 }
 
 constexpr struct {
@@ -58,7 +58,7 @@ void* cupti_hook_of_symbol(const char* symbol) noexcept {
 void cupti_symbol_found(const void* hook, void* real) noexcept {
   for (std::size_t i = 0; i < std::size(kHooks); ++i) {
     if (kHooks[i].hook() == hook) {
-      asked[i].store(real);
+      real_functions[i].store(real);
     }
   }
 }

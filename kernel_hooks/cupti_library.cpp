@@ -87,9 +87,9 @@ bool find(void* library, const char* name, F** function) noexcept {
 // Not under a lock of ours: a loader's constructors may call CUDA. One thread at a time comes here.
 const Cupti* load_cupti() noexcept {
   static constinit Cupti functions;
-  static constinit bool looked = false, complete = false;
-  if (!looked) {
-    looked = true;
+  static constinit bool initialised = false, complete = false;
+  if (!initialised) {
+    initialised = true;
     void* const library = find_library();  // never closed
     complete =
         library && find(library, "cuptiSubscribe", &functions.Subscribe) &&

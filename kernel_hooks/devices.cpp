@@ -125,9 +125,9 @@ const Device* device_memory(int device) noexcept {
   answer.gpu_bytes = std::min(
       {std::uint64_t{total}, std::uint64_t{free}, runtime::settings().gpu_memory.of(device)});
   answer.pageable = concurrent != 0;
-  static std::atomic<bool> said{false};
+  static std::atomic<bool> warned{false};
   if (!answer.pageable) {
-    say_once(said,
+    say_once(warned,
              "deepum: warning: device %d: no concurrent managed access; its allocations stay plain "
              "device memory\n",
              device);

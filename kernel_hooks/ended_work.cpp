@@ -23,16 +23,16 @@ namespace {
 struct Ended {
   CUevent event = nullptr;
   CUcontext context = nullptr;
-  std::atomic<bool> gone{false};  // with its context
+  std::atomic<bool> context_ended{false};  // with its context
 
   bool is_done(CUresult (*ask)(CUevent)) const noexcept {
     Inside guard;
     const runtime::Relaxed mode;
-    return gone.load() || (ask && ask(event) == CUDA_SUCCESS);
+    return context_ended.load() || (ask && ask(event) == CUDA_SUCCESS);
   }
   ~Ended() {
     Inside guard;
-    if (event && !gone.load() && runtime::driver().EventDestroy) {
+    if (event && !context_ended.load() && runtime::driver().EventDestroy) {
       runtime::driver().EventDestroy(event);
     }
   }
@@ -93,8 +93,8 @@ bool leave_work_behind(CUstream stream, CUcontext context) noexcept try {
 void forget_work_left(CUcontext context) noexcept {
   const std::lock_guard lock(work_left().mutex);
   std::erase_if(work_left().ended, [&](const auto& each) {
-    each->gone.store(each->gone.load() || each->context == context);
-    return each->gone.load();
+    each->context_ended.store(each->context_ended.load() || each->context == context);
+    return each->context_ended.load();
   });
 }
 

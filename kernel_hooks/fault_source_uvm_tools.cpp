@@ -108,14 +108,14 @@ void UvmToolsFaultSource::ask_for_devices() noexcept {
 bool UvmToolsFaultSource::take(std::vector<ObservedFault>& faults) {
   Inside guard;
   queue_.deliver();
-  bool asked = false;
+  bool refreshed = false;
   const bool sound = queue_.read([&](const UvmFault& fault) {
     if (fault.access == DEEPUM_UVM_ACCESS_PREFETCH) {
       return;
     }
     // Of a device that the program came to use since.
-    if (device_of(fault.gpu) == kUnknown && !asked) {
-      asked = true;
+    if (device_of(fault.gpu) == kUnknown && !refreshed) {
+      refreshed = true;
       ask_for_devices();
     }
     const ObservedFault one{fault.address, 1, device_of(fault.gpu), access_of(fault.access)};

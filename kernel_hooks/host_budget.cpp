@@ -124,8 +124,8 @@ std::uint64_t decide() noexcept {
   if (wanted == kUnlimited || wanted <= sound || sound == 0) {
     return wanted == kUnlimited ? sound : wanted;
   }
-  static std::atomic<bool> said{false};
-  say_once(said,
+  static std::atomic<bool> warned{false};
+  say_once(warned,
            "deepum: warning: DEEPUM_HOST_MEMORY: %llu MiB are more than 90 %% of the host memory "
            "available, %llu MiB; these hold, free "
            "host memory for more\n",

@@ -44,10 +44,10 @@ runtime::AllocationLedger& ledger(int device) noexcept {
     for (std::size_t i = 0; memory && i < sizeof(CUuuid); ++i) {
       std::snprintf(name + 2 * i, 3, "%02x", static_cast<unsigned char>(memory->uuid.bytes[i]));
     }
-    static std::atomic<bool> said{false};
+    static std::atomic<bool> warned{false};
     if (!all.ledgers[device].open(runtime::ledger_directory(), name) &&
         runtime::settings().managed_limit != UINT64_MAX) {
-      say_once(said,
+      say_once(warned,
                "deepum: warning: DEEPUM_MANAGED_LIMIT: no shared file in the runtime directory; "
                "only this process is counted, set "
                "DEEPUM_RUNTIME_DIR\n");
@@ -114,9 +114,9 @@ void warn_out_of_memory(Charge refused, int device, std::uint64_t bytes) noexcep
   };
   Books& all = books();
   if (refused == Charge::kBeyondManagedLimit) {
-    static std::atomic<bool> said{false};
+    static std::atomic<bool> warned{false};
     const runtime::AllocationLedger& shared = ledger(device);
-    say_once(said,
+    say_once(warned,
              "deepum: warning: out of memory: %llu MiB beside %llu MiB of this process and %llu "
              "MiB of others on GPU %d exceed the limit of "
              "%llu MiB for all; raise --managed-limit (DEEPUM_MANAGED_LIMIT), or ask for less\n",
@@ -131,8 +131,8 @@ void warn_out_of_memory(Charge refused, int device, std::uint64_t bytes) noexcep
     used = all.used[device];
     gpu = all.gpu[device];
   }
-  static std::atomic<bool> said{false};
-  say_once(said,
+  static std::atomic<bool> warned{false};
+  say_once(warned,
            "deepum: warning: out of memory: %llu MiB beside %llu MiB on GPU %d do not fit in its "
            "%llu MiB and the %llu MiB of host memory that "
            "may be used; give more with --host-memory SIZE (DEEPUM_HOST_MEMORY), or ask for less; "

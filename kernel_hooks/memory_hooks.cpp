@@ -57,20 +57,20 @@ void record(CUdeviceptr address, std::uint64_t bytes, int device, bool managed, 
 }
 
 CUresult allocate_managed(CUdeviceptr* address, std::uint64_t bytes, int device) noexcept {
-  const std::uint64_t asked = whole_blocks(bytes);
-  if (asked < bytes || !charge_or_reclaim(device, asked, true)) {
+  const std::uint64_t managed_bytes = whole_blocks(bytes);
+  if (managed_bytes < bytes || !charge_or_reclaim(device, managed_bytes, true)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   CUdeviceptr base = 0;
   runtime::before_locked_wait();
   const CUresult result =
-      forward(real<false>().cuMemAllocManaged, &base, static_cast<std::size_t>(asked),
+      forward(real<false>().cuMemAllocManaged, &base, static_cast<std::size_t>(managed_bytes),
               static_cast<unsigned>(CU_MEM_ATTACH_GLOBAL));
   if (result != CUDA_SUCCESS) {
-    refund(device, asked, true);
+    refund(device, managed_bytes, true);
     return result;
   }
-  record(base, bytes, device, true, false, asked);
+  record(base, bytes, device, true, false, managed_bytes);
   *address = base;
   return result;
 }
@@ -162,8 +162,8 @@ CUresult on_cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
   const CUresult result = forward(real<false>().cuMemCreate, handle, bytes, properties, flags);
   if (result == CUDA_SUCCESS && properties &&
       properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && becomes_managed(bytes)) {
-    static std::atomic<bool> said{false};
-    say_once(said,
+    static std::atomic<bool> warned{false};
+    say_once(warned,
              "deepum: warning: cuMemCreate: this memory stays on the GPU and is not managed; with "
              "PyTorch, do not set expandable_segments in "
              "the program\n");

@@ -81,13 +81,13 @@ void nap(long nanoseconds) noexcept {
 
 // What lies in no managed allocation is left out, memory that has ended too.
 void tell(const std::vector<ObservedFault>& faults) {
-  struct Told {
+  struct Report {
     const std::vector<ObservedFault>& faults;
     std::vector<FaultPlace> places;
-  } told{faults, {}};
-  told.places.reserve(faults.size());
+  } report{faults, {}};
+  report.places.reserve(faults.size());
   const auto body = [](void* data) {
-    auto& [all, places] = *static_cast<Told*>(data);
+    auto& [all, places] = *static_cast<Report*>(data);
     for (const ObservedFault& fault : all) {
       runtime::Extent extent;
       if (fault.device < DEEPUM_MAX_DEVICES &&
@@ -100,7 +100,7 @@ void tell(const std::vector<ObservedFault>& faults) {
     }
     deepum::tell_faults(places, [](deepum_fault_event& event) { runtime::emit(&event.header); });
   };
-  runtime::Allocations::instance().while_all_stays(body, &told);
+  runtime::Allocations::instance().while_all_stays(body, &report);
 }
 
 void end(Watch& watch) noexcept {

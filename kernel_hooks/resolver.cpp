@@ -136,7 +136,7 @@ void fill_helpers(void* library) noexcept {
 
 std::atomic<bool> resolved{false};
 
-const Entry* meant_by(const char* public_name, int version, unsigned long long flags) noexcept {
+const Entry* entry_of(const char* public_name, int version, unsigned long long flags) noexcept {
   if (!public_name) {
     return nullptr;
   }
@@ -206,19 +206,19 @@ void* hook_for(const char* public_name, void* real, int version,
   if (inert.load(std::memory_order_relaxed)) {
     return real;
   }
-  const Entry* meant = meant_by(public_name, version, flags);
-  if (meant && meant->real() == real) {
-    return meant->hook;
+  const Entry* entry = entry_of(public_name, version, flags);
+  if (entry && entry->real() == real) {
+    return entry->hook;
   }
-  for (const Entry& entry : entries) {
-    if (real == entry.hook || real == entry.real()) {
-      return entry.hook;
+  for (const Entry& each : entries) {
+    if (real == each.hook || real == each.real()) {
+      return each.hook;
     }
   }
-  if (!meant || version > kListedVersion) {
-    static std::atomic<bool> said{false};
-    if (meant) {
-      say_once(said,
+  if (!entry || version > kListedVersion) {
+    static std::atomic<bool> warned{false};
+    if (entry) {
+      say_once(warned,
                "deepum: warning: %s: the program asks for the form of CUDA %d.%d, which this "
                "deepum does not know; such calls go by "
                "unseen: use a deepum that knows it\n",
@@ -226,10 +226,10 @@ void* hook_for(const char* public_name, void* real, int version,
     }
     return real;
   }
-  if (!meant->real()) {
-    meant->set_real(real);
+  if (!entry->real()) {
+    entry->set_real(real);
   }
-  return meant->hook;
+  return entry->hook;
 }
 
 namespace {

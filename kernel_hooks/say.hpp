@@ -11,9 +11,9 @@
 
 namespace deepum::hooks {
 
-[[gnu::format(printf, 2, 3)]] inline void say_once(std::atomic<bool>& said, const char* format,
+[[gnu::format(printf, 2, 3)]] inline void say_once(std::atomic<bool>& warned, const char* format,
                                                    ...) noexcept {
-  if (runtime::settings().log_level < 1 || said.exchange(true)) {
+  if (runtime::settings().log_level < 1 || warned.exchange(true)) {
     return;
   }
   char line[512];

@@ -167,12 +167,12 @@ int UvmToolsQueue::disable() noexcept {
 
 bool UvmToolsQueue::uuids(unsigned char* table) noexcept {
   std::memset(table, 0, std::size_t{16} * DEEPUM_UVM_MOST_PROCESSORS);
-  deepum_uvm_uuids asked{};
-  asked.table = reinterpret_cast<std::uintptr_t>(table);
-  if (device_->control(uvm_descriptor_, layout_->table_request, &asked) < 0) {
+  deepum_uvm_uuids request{};
+  request.table = reinterpret_cast<std::uintptr_t>(table);
+  if (device_->control(uvm_descriptor_, layout_->table_request, &request) < 0) {
     return false;
   }
-  return (layout_->table_counts ? asked.status_or_none : asked.count_or_status) == DEEPUM_NV_OK;
+  return (layout_->table_counts ? request.status_or_none : request.count_or_status) == DEEPUM_NV_OK;
 }
 
 std::uint32_t UvmToolsQueue::put() const noexcept {

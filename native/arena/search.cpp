@@ -96,7 +96,7 @@ std::int64_t Search::bound() const {
 }
 
 deepum_arena_found Search::next(Clock::time_point until) {
-  if (!std::exchange(told_, true)) {
+  if (!std::exchange(first_reported_, true)) {
     return DEEPUM_ARENA_BETTER;
   }
   const std::int64_t height_before = height();
@@ -135,7 +135,7 @@ std::vector<std::int32_t> Search::order(const State& state) {
   return made;
 }
 
-std::int64_t Search::asked(const State& state, bool relaxed) const {
+std::int64_t Search::target(const State& state, bool relaxed) const {
   if (!relaxed) {
     return goal(state);
   }
@@ -155,7 +155,7 @@ void Search::improve(State& state, Clock::time_point until) {
     rank_[ordered[i]] = static_cast<std::int32_t>(i);
   }
   const bool relaxed = state.eager || round % kRelaxedEvery == kRelaxedEvery - 1;
-  const std::int64_t height = asked(state, relaxed);
+  const std::int64_t height = target(state, relaxed);
   const std::int64_t nodes = round < kMeasures
                                  ? kFirstNodes
                                  : kNodes << std::min(std::countr_zero(round + 1), kMostDoublings);

@@ -36,7 +36,7 @@ class Search {
   void place_in_order(State& state, std::span<const std::int32_t> order, deepum_arena_fit fit);
   void improve(State& state, Clock::time_point until);  // or its bound
   // The height that a round asks for.
-  std::int64_t asked(const State& state, bool relaxed) const;
+  std::int64_t target(const State& state, bool relaxed) const;
   std::vector<std::int32_t> order(const State& state);  // what goes first, with some chance
   std::int64_t goal(const State& state) const { return std::max(goal_, state.bound); }
   double chance() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
@@ -49,8 +49,8 @@ class Search {
   std::vector<double> blame_;
   std::vector<std::int32_t> rank_;
   std::vector<State> states_;
-  std::int64_t below_ = 0;  // the height of what lies below the parts
-  bool told_ = false;       // of the first placement
+  std::int64_t below_ = 0;       // the height of what lies below the parts
+  bool first_reported_ = false;  // of the first placement
 };
 
 }  // namespace deepum::arena

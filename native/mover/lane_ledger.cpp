@@ -7,7 +7,7 @@
 namespace deepum::mover {
 
 void LaneLedger::forget_stream() noexcept {
-  last_issued_ = first_unrecorded_ = forgotten_ = 0;
+  last_issued_ = first_unrecorded_ = last_forgotten_ = 0;
   spare_ = 0;
   events_.clear();
   markers_.clear();
@@ -47,7 +47,7 @@ bool LaneLedger::wait(LaneEvents& events, LaneLedger& other, std::uint64_t id) {
 std::uint64_t LaneLedger::latest_until(std::uint64_t id) const noexcept {
   const auto behind = std::ranges::lower_bound(events_, id, {}, &MoveEvent::id);
   const std::uint64_t first = behind != events_.end() ? behind->first : first_unrecorded_;
-  if ((first != 0 && first <= id) || id <= forgotten_) {
+  if ((first != 0 && first <= id) || id <= last_forgotten_) {
     return id;
   }
   return behind != events_.begin() ? std::prev(behind)->id : 0;
@@ -70,7 +70,7 @@ EventHandle LaneLedger::event_to_record(LaneEvents& events) {
   const bool full = events_.size() >= (keeps_until_complete_ ? kMostEvents : events_kept_);
   if (full || (events_.size() >= events_kept_ && events.completed(events_.front().event))) {
     const EventHandle oldest = events_.front().event;
-    forgotten_ = full ? events_.front().id : forgotten_;
+    last_forgotten_ = full ? events_.front().id : last_forgotten_;
     events_.pop_front();
     return oldest;
   }

@@ -80,7 +80,7 @@ class LaneLedger {
   std::uint64_t last_issued_ = 0;       // id
   std::uint64_t first_unrecorded_ = 0;  // id, of those behind the last event; 0: there are none
   std::deque<MoveEvent> events_;        // by rising id
-  std::uint64_t forgotten_ = 0;         // id: behind it, an event was recorded anew further behind
+  std::uint64_t last_forgotten_ = 0;    // id: behind it, an event was recorded anew further behind
   EventHandle spare_ = 0;               // made, and not recorded
   bool keeps_until_complete_ = false;
   std::unordered_map<std::uint64_t, Position> markers_;  // the latest wait, by MarkerRef::stream

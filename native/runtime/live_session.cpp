@@ -54,7 +54,7 @@ void Session::wait_for_decisions(std::uint64_t sequence) noexcept {
     case LockStep::Answer::kDaemonSilent:
       return daemon_gone(daemon_silent());
     case LockStep::Answer::kMoverSilent:  // the driver holds it up: nobody's fault, and it may end
-      if (!said_late_.exchange(true)) {
+      if (!late_reported_.exchange(true)) {
         say(Level::kWarning,
             "warning: mover: a move has taken more than 10 s; launches go on without waiting for "
             "such");
@@ -120,17 +120,17 @@ void Session::recover_lost_events() noexcept {
   }
   lost_.store(false);
   const std::uint64_t lost = __atomic_load_n(&memory_.control->events_lost, __ATOMIC_RELAXED);
-  if (lost == lost_told_) {
+  if (lost == lost_reported_) {
     return;
   }
   deepum_lost_event event{};
   event.header.words = sizeof event / 8;
   event.header.kind = DEEPUM_EVENT_LOST;
-  event.events = lost - lost_told_;
+  event.events = lost - lost_reported_;
   if (emit(&event.header) == 0) {
     return;
   }
-  lost_told_ = lost;
+  lost_reported_ = lost;
   Allocations::instance().announce();
   say(Level::kInformation, "the daemon fell behind; %llu events were lost",
       static_cast<unsigned long long>(event.events));

@@ -85,11 +85,11 @@ class Session final : public MoverListener {
   SharedMemory memory_;
   Mover mover_;
   std::atomic<std::uint32_t> launches_since_reading_{0};
-  std::atomic<bool> said_late_{false};
+  std::atomic<bool> late_reported_{false};
   std::atomic<bool> lost_{false};
   // Sequence: somebody has waited in vain for the mover to look that far.
   std::atomic<std::uint64_t> awaited_in_vain_{0};
-  std::uint64_t lost_told_ = 0;  // of the mover's thread
+  std::uint64_t lost_reported_ = 0;  // of the mover's thread
 };
 
 // Null: before the first context, after the end, and whenever there is no daemon.

@@ -12,7 +12,7 @@ EventRing::Place MarkerTable::reserve(EventRing& ring, std::uint32_t stream_id, 
   const std::uint32_t id = std::min(stream_id, kShared);
   const EventRing::Place place = streams_[id].reserve(ring, words, sequence);
   if (place.sequence == 0) [[unlikely]] {
-    untold_.fetch_or(1ull << id, std::memory_order_seq_cst);
+    unreported_.fetch_or(1ull << id, std::memory_order_seq_cst);
   }
   return place;
 }

@@ -51,7 +51,7 @@ class MarkerTable {
   bool all_marked(std::uint64_t stream_mask) noexcept;
   // Stream ids with launches for which the ring had no room: the daemon may not know that these
   // were ever launched on.
-  std::uint64_t untold() const noexcept { return untold_.load(std::memory_order_seq_cst); }
+  std::uint64_t unreported() const noexcept { return unreported_.load(std::memory_order_seq_cst); }
   // Calls back with each id that was ever launched on, but the shared one, and its stream.
   template <typename F>
   void each_stream(F each) noexcept {
@@ -116,7 +116,7 @@ class MarkerTable {
   StreamMarkers sharing_[kMostSharing];
   std::atomic<std::uint64_t> wanted_{0};
   std::atomic<std::uint64_t> used_{0};  // ids ever launched on
-  std::atomic<std::uint64_t> untold_{0};
+  std::atomic<std::uint64_t> unreported_{0};
   std::atomic<std::uint64_t> epoch_{0};
   StreamMarkers::Markers found_;  // of the mover's thread; too large to be made for each question
 };

@@ -186,7 +186,7 @@ void Mover::sleep() noexcept {
   eventfd_t count;
   if (waits[0].revents) {
     [[maybe_unused]]
-    const int got = ::eventfd_read(memory_.mover_fd, &count);
+    const int error = ::eventfd_read(memory_.mover_fd, &count);
   }
   if (waits[1].revents && connection_->hung_up()) {
     listener_.daemon_gone("it is gone");

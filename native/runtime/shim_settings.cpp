@@ -204,14 +204,14 @@ ShimSettings read(Reader& reader) noexcept {
   return made;
 }
 
-std::atomic<bool> told{false};
+std::atomic<bool> reported{false};
 
 }  // namespace
 
 const ShimSettings& settings() noexcept {
   static Reader reader;
   static const ShimSettings read_once = read(reader);
-  if (reader.count != 0 && !told.exchange(true)) [[unlikely]] {
+  if (reader.count != 0 && !reported.exchange(true)) [[unlikely]] {
     for (int i = 0; i < reader.count; ++i) {
       const Complaint& bad = reader.complaints[i];
       say(Level::kWarning, "warning: %s: '%.100s' is not usable; %s (the default holds)", bad.name,
@@ -223,14 +223,14 @@ const ShimSettings& settings() noexcept {
 
 const char* daemon_silent() noexcept {
   struct Text {
-    char told[64];
+    char message[64];
     Text() noexcept {
-      std::snprintf(told, sizeof told, "it has been silent for %llu s",
+      std::snprintf(message, sizeof message, "it has been silent for %llu s",
                     static_cast<unsigned long long>(settings().daemon_silence));
     }
   };
   static const Text text;
-  return text.told;
+  return text.message;
 }
 
 }  // namespace deepum::runtime

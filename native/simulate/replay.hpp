@@ -153,7 +153,7 @@ class Replay {
   std::vector<deepum_command> commands_;
   std::vector<deepum_activity> decisions_;
   std::vector<deepum_activity> activities_;  // not yet taken
-  std::size_t activities_taken_ = 0, holds_told_ = 0;
+  std::size_t activities_taken_ = 0, holds_reported_ = 0;
 };
 
 }  // namespace deepum::simulate

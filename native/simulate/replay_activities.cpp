@@ -36,8 +36,8 @@ std::size_t Replay::take_activities(std::span<deepum_activity> into) {
     activities_.insert(activities_.end(), decisions_.begin(), decisions_.end());
     decisions_.clear();
     if (options_.keep_activities != 0) {
-      for (; holds_told_ < timed_.size(); ++holds_told_) {
-        const Timed& timed = timed_[holds_told_];
+      for (; holds_reported_ < timed_.size(); ++holds_reported_) {
+        const Timed& timed = timed_[holds_reported_];
         const double reached = engine_.event_time(timed.reached),
                      ready = engine_.event_time(timed.ready);
         if (ready > reached) {  // not for NaN: incomplete

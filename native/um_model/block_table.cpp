@@ -24,15 +24,15 @@ BlockTable::Mapping BlockTable::unmap(std::uint64_t address) {
   if (found == mappings_.end()) {
     return {};
   }
-  const Mapping gone = found->second;
+  const Mapping mapping = found->second;
   mappings_.erase(found);
-  if (gone.kind == MemoryKind::managed) {
-    const std::uint64_t last = (address + gone.bytes - 1) / kBlockBytes;
+  if (mapping.kind == MemoryKind::managed) {
+    const std::uint64_t last = (address + mapping.bytes - 1) / kBlockBytes;
     for (std::uint64_t number = address / kBlockBytes; number <= last; ++number) {
       --block(number)->mappings;
     }
   }
-  return gone;
+  return mapping;
 }
 
 const BlockTable::Mapping* BlockTable::find(std::uint64_t address, std::uint64_t* base) const {

@@ -68,13 +68,13 @@ double HostMemory::push_out(Block& block, double at) {
 }
 
 void HostMemory::push_out_for(std::uint64_t bytes, const Block* keep, double& at) {
-  const double asked = at;
+  const double start = at;
   for (auto next = order_.begin(); used() + bytes > size_ && next != order_.end();) {
     Block* const block = *next++;
     if (block == keep || block == held_ || block->arriving != 0 || block->leaving != 0) {
       continue;  // in use by a transfer
     }
-    at = std::max(at, push_out(*block, asked));
+    at = std::max(at, push_out(*block, start));
   }
 }
 

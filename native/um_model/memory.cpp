@@ -76,17 +76,17 @@ void Engine::unmap(std::uint64_t address) {
     s.observer->unmapped(address);
   }
   s.run_until(s.now(kProgram));
-  const BlockTable::Mapping gone = s.blocks.unmap(address);
-  if (gone.bytes == 0) {
+  const BlockTable::Mapping mapping = s.blocks.unmap(address);
+  if (mapping.bytes == 0) {
     return;
   }
-  if (gone.kind == MemoryKind::device) {
-    s.residency.give_plain(gone.device, gone.bytes);
+  if (mapping.kind == MemoryKind::device) {
+    s.residency.give_plain(mapping.device, mapping.bytes);
     return;
   }
-  s.managed_bytes -= gone.bytes;
-  s.device_managed[static_cast<std::size_t>(gone.device)] -= gone.bytes;
-  const std::uint64_t last = (address + gone.bytes - 1) / kBlockBytes;
+  s.managed_bytes -= mapping.bytes;
+  s.device_managed[static_cast<std::size_t>(mapping.device)] -= mapping.bytes;
+  const std::uint64_t last = (address + mapping.bytes - 1) / kBlockBytes;
   for (std::uint64_t number = address / kBlockBytes; number <= last; ++number) {
     Block& block = *s.blocks.block(number);
     if (block.mappings != 0) {
@@ -97,8 +97,8 @@ void Engine::unmap(std::uint64_t address) {
   }
   if (s.activities != nullptr) {
     const double now = s.timeline.now();
-    s.activities->add(activity(DEEPUM_ACTIVITY_RELEASE, gone.device, now, now, gone.bytes, 1,
-                               s.residency.resident_bytes(gone.device)));
+    s.activities->add(activity(DEEPUM_ACTIVITY_RELEASE, mapping.device, now, now, mapping.bytes, 1,
+                               s.residency.resident_bytes(mapping.device)));
   }
 }
 

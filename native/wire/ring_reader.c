@@ -44,7 +44,7 @@ size_t deepum_ring_take(deepum_ring_reader* reader, uint8_t* records, size_t mos
   if (reader->broken || !reader->control) return 0;
   size_t taken = 0;
   uint64_t reserved = 0;
-  int looked = 0;
+  int has_reserved = 0;
   for (;;) {
     /* Read once: the other end may change it while we look. */
     const uint64_t word = first_word(reader);
@@ -58,9 +58,9 @@ size_t deepum_ring_take(deepum_ring_reader* reader, uint8_t* records, size_t mos
       reader->broken = DEEPUM_RING_BAD_LENGTH;
       break;
     }
-    if (!looked || reserved - reader->event_consumed < bytes) {
+    if (!has_reserved || reserved - reader->event_consumed < bytes) {
       reserved = __atomic_load_n(&reader->control->event_reserved, __ATOMIC_ACQUIRE);
-      looked = 1;
+      has_reserved = 1;
       if (reserved - reader->event_consumed < bytes ||
           reserved - reader->event_consumed > reader->event_bytes) {
         reader->broken = DEEPUM_RING_BAD_RESERVED;

@@ -30,7 +30,7 @@ std::optional<double> PaceMeter::completed(std::uint64_t sequence, std::uint64_t
   for (; !launches_.empty() && launches_.front().sequence <= sequence; launches_.pop_front()) {
     now.position = launches_.front().position;
   }
-  told_ |= at != 0;
+  has_times_ |= at != 0;
   if (at == 0 || now.position == 0) {
     return {};  // of a stream that is behind another
   }

@@ -21,7 +21,7 @@ class PaceMeter {
   void forget();  // launches or times were missed
   void stop();    // they are not wanted any longer
 
-  bool told() const { return told_; }  // a time
+  bool has_times() const { return has_times_; }  // a time
   // Since it began, as far as it is told: microseconds, and launches that had completed by then.
   double taken() const {
     return since_.position != 0 ? static_cast<double>(last_.at - since_.at) : 0;
@@ -43,7 +43,7 @@ class PaceMeter {
   std::uint64_t measured_ = 0;  // iterations
   std::uint64_t from_ = 0;      // launch from which on time counts
   double began_ = -1;           // when that had completed, microseconds; -1: not known
-  bool told_ = false;
+  bool has_times_ = false;
   Point last_, since_;
   std::deque<Launch> launches_;  // not known to have completed
 };

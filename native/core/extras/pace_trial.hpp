@@ -22,7 +22,7 @@ class PaceTrial {
   }
   // Times are wanted: clean copies are made or used, and the GPU's time is told.
   bool under_way() const {
-    return !over() && meter_.told() && (phase_ == Phase::kWithout || copied_ != copies_);
+    return !over() && meter_.has_times() && (phase_ == Phase::kWithout || copied_ != copies_);
   }
   // Microseconds a launch of what was just found better; 0: not known.
   double pace() const { return over() && position_ < relearned_ ? pace_ : 0; }

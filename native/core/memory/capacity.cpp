@@ -76,9 +76,10 @@ void ResidencyBelief::read_free_memory(const deepum_free_memory_event& event) {
     return next == fill_points_.begin() ? FillPoint{} : *std::prev(next);
   };
   const FillPoint done = behind(event.completed), begun = behind(event.begun);
-  const std::uint64_t gone = migrations_ - used_;  // with its allocation
+  const std::uint64_t departures = migrations_ - used_;  // with its allocation
   const auto capacity_for = [&](std::uint64_t arrived) {
-    const std::uint64_t there = arrived - std::min(arrived, gone) + event.free_bytes / kBlockBytes;
+    const std::uint64_t there =
+        arrived - std::min(arrived, departures) + event.free_bytes / kBlockBytes;
     return there - std::min(there, event.reserve_bytes / kBlockBytes);
   };
   const std::uint64_t least = capacity_for(done.arrived);

@@ -58,7 +58,7 @@ class LaunchClock {
   std::vector<deepum_launch_time> take() { return std::exchange(times_, {}); }
 
  private:
-  static constexpr std::array<std::uint64_t, DEEPUM_MAX_STREAMS> never_told() {
+  static constexpr std::array<std::uint64_t, DEEPUM_MAX_STREAMS> no_reports() {
     std::array<std::uint64_t, DEEPUM_MAX_STREAMS> made{};
     made.fill(UINT64_MAX);
     return made;
@@ -71,7 +71,7 @@ class LaunchClock {
     std::uint32_t stream;
   };
   bool wanted_ = false;
-  std::array<std::uint64_t, DEEPUM_MAX_STREAMS> waited_ = never_told();
+  std::array<std::uint64_t, DEEPUM_MAX_STREAMS> waited_ = no_reports();
   std::deque<Pending> pending_;  // launches of which it is not known that they are done
   std::vector<deepum_launch_time> times_;
 };

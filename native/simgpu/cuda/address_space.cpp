@@ -16,10 +16,10 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + 
 AddressSpace::Arena AddressSpace::reserve(std::uint64_t hint, std::uint64_t bytes) {
   // Inaccessible and not reserved: costs nothing but addresses. Halved until the system grants it.
   for (; bytes >= (1ull << 34); bytes /= 2) {
-    void* const got = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (got == MAP_FAILED) continue;
-    const auto begin = reinterpret_cast<std::uint64_t>(got);
+    void* const mapping = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) continue;
+    const auto begin = reinterpret_cast<std::uint64_t>(mapping);
     const std::uint64_t first = round_up(begin, um_model::kBlockBytes);
     return {first, begin + bytes, first, {}};
   }
@@ -47,15 +47,15 @@ std::uint64_t AddressSpace::take(std::uint64_t bytes, bool gpu) {
     base = arena.next;
     arena.next += mapped;
   }
-  void* const got = mmap(reinterpret_cast<void*>(base), mapped, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  if (got == MAP_FAILED) {
+  void* const mapping = mmap(reinterpret_cast<void*>(base), mapped, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (mapping == MAP_FAILED) {
     give_back(base, mapped);
     return 0;
   }
   // A touched byte must not cost 2 MiB of the host's memory.
-  madvise(got, mapped, MADV_NOHUGEPAGE);
-  madvise(got, mapped, MADV_DONTDUMP);
+  madvise(mapping, mapped, MADV_NOHUGEPAGE);
+  madvise(mapping, mapped, MADV_DONTDUMP);
   return base;
 }
 

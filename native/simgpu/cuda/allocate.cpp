@@ -129,30 +129,30 @@ CUresult allocate_host(State& state, CUcontext context, std::uint64_t bytes, uns
 void release_allocation(State& state, std::uint64_t base) {
   const Allocation* const found = state.memory.at(base);
   if (found == nullptr) return;
-  const Allocation gone = *found;
+  const Allocation freed = *found;
   state.memory.remove(base);
-  state.blocks.forget(gone.range());
-  state.written_pages.remove({gone.base, std::max(gone.mapped, gone.bytes)});
-  switch (gone.kind) {
+  state.blocks.forget(freed.range());
+  state.written_pages.remove({freed.base, std::max(freed.mapped, freed.bytes)});
+  switch (freed.kind) {
     case MemoryKind::managed:
-      state.engine.unmap(gone.base - state.managed_offset);
-      state.memory.give_back(gone.base - state.managed_offset, gone.mapped);
+      state.engine.unmap(freed.base - state.managed_offset);
+      state.memory.give_back(freed.base - state.managed_offset, freed.mapped);
       return;
     case MemoryKind::host:
-      state.engine.unpin(gone.mapped);
-      state.memory.give_back(gone.base, gone.mapped);
+      state.engine.unpin(freed.mapped);
+      state.memory.give_back(freed.base, freed.mapped);
       return;
     case MemoryKind::registered:
       return;
     case MemoryKind::device:
       break;
   }
-  if (gone.mapped != 0) {
+  if (freed.mapped != 0) {
     // Whole blocks begin with the allocation, but for small ones of other processes.
-    give_blocks_back(state, gone.device, gone.base / um_model::kBlockBytes * um_model::kBlockBytes,
-                     gone.mapped);
-  } else if (const auto slab = device_memory(state).slabs.give_back(gone.base, gone.bytes)) {
-    give_blocks_back(state, gone.device, *slab, um_model::kBlockBytes);
+    give_blocks_back(state, freed.device,
+                     freed.base / um_model::kBlockBytes * um_model::kBlockBytes, freed.mapped);
+  } else if (const auto slab = device_memory(state).slabs.give_back(freed.base, freed.bytes)) {
+    give_blocks_back(state, freed.device, *slab, um_model::kBlockBytes);
   }
 }
 

@@ -45,14 +45,14 @@ int take_faults(FaultTaker taker, void (*each)(void* data, const deepum_sim_faul
   }
   for (const um_model::Fault& fault : faults) {
     if (each == nullptr) break;
-    const deepum_sim_fault told{fault.address,
-                                fault.faults,
-                                fault.device,
-                                fault.write ? 1 : 0,
-                                0,
-                                static_cast<uint64_t>(fault.start),
-                                static_cast<uint64_t>(fault.end)};
-    each(data, &told);
+    const deepum_sim_fault record{fault.address,
+                                  fault.faults,
+                                  fault.device,
+                                  fault.write ? 1 : 0,
+                                  0,
+                                  static_cast<uint64_t>(fault.start),
+                                  static_cast<uint64_t>(fault.end)};
+    each(data, &record);
   }
   return 1;
 }

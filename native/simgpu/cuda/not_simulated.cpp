@@ -7,14 +7,14 @@
 namespace deepum::simgpu {
 namespace {
 
-struct Said {
+struct ReportedNames {
   std::mutex mutex;
   std::set<std::string> names;
 };
 
-Said& said() {
+ReportedNames& reported_names() {
   // Outlives every destructor that may still call the driver.
-  static auto* const instance = new Said;
+  static auto* const instance = new ReportedNames;
   return *instance;
 }
 
@@ -26,13 +26,13 @@ CUresult not_simulated(const char* name) noexcept {
 }
 
 bool first_time(const std::string& name) {
-  const std::lock_guard guard(said().mutex);
-  return said().names.insert(name).second;
+  const std::lock_guard guard(reported_names().mutex);
+  return reported_names().names.insert(name).second;
 }
 
 std::vector<std::string> not_simulated_names() {
-  const std::lock_guard guard(said().mutex);
-  return {said().names.begin(), said().names.end()};
+  const std::lock_guard guard(reported_names().mutex);
+  return {reported_names().names.begin(), reported_names().names.end()};
 }
 
 }  // namespace deepum::simgpu

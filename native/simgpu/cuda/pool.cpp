@@ -19,12 +19,12 @@ std::uint64_t size_class(const CUmemPoolHandle_st& pool, std::uint64_t bytes) {
 }
 
 void give_back(State& state, CUmemPoolHandle_st& pool, std::size_t index) {
-  CUmemPoolHandle_st::Freed gone = std::move(pool.freed[index]);
+  CUmemPoolHandle_st::Freed block = std::move(pool.freed[index]);
   pool.freed.erase(pool.freed.begin() + static_cast<std::ptrdiff_t>(index));
-  pool.reserved -= size_class(pool, gone.allocation.bytes);
-  state.engine.remove_event(gone.event);
-  const std::uint64_t base = gone.allocation.base;
-  state.memory.add(std::move(gone.allocation));
+  pool.reserved -= size_class(pool, block.allocation.bytes);
+  state.engine.remove_event(block.event);
+  const std::uint64_t base = block.allocation.base;
+  state.memory.add(std::move(block.allocation));
   release_allocation(state, base);
 }
 

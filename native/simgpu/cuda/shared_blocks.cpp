@@ -30,10 +30,10 @@ bool write_pages(int file, std::uint64_t base, std::uint64_t bytes) {
 }
 
 bool map_file(int file, std::uint64_t base, std::uint64_t bytes) {
-  void* const got = mmap(reinterpret_cast<void*>(base), bytes, PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
-  if (got == MAP_FAILED) return false;
-  madvise(got, bytes, MADV_DONTDUMP);
+  void* const mapping = mmap(reinterpret_cast<void*>(base), bytes, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+  if (mapping == MAP_FAILED) return false;
+  madvise(mapping, bytes, MADV_DONTDUMP);
   return true;
 }
 

@@ -65,9 +65,9 @@ Device& device() {
 int release(char* text, std::size_t bytes) {
   const Device& d = device();
   if (d.plays("no-driver")) return -ENODEV;
-  const std::string told = is_release(d.kind) ? d.kind : kRelease;
+  const std::string name = is_release(d.kind) ? d.kind : kRelease;
   if (bytes == 0) return -EINVAL;
-  std::memcpy(text, told.c_str(), std::min(told.size() + 1, bytes));
+  std::memcpy(text, name.c_str(), std::min(name.size() + 1, bytes));
   text[bytes - 1] = '\0';
   return 0;
 }
@@ -139,30 +139,30 @@ void deliver_to(Queue& queue) {
   take_faults(FaultTaker::kUvmTools, queue.enabled ? +each : nullptr, &last, nullptr);
 }
 
-std::uint32_t init(Queue& queue, deepum_uvm_tracker& asked, bool second) {
+std::uint32_t init(Queue& queue, deepum_uvm_tracker& request, bool second) {
   if (device().plays("refusing")) return DEEPUM_NV_ERR_INSUFFICIENT_PERMISSIONS;
   // Nobody asks such a driver for the other.
-  if (device().asks_for_layout() && asked.requested != 1) return DEEPUM_NV_ERR_INVALID_ARGUMENT;
-  if (asked.uvm_descriptor == kOfLife) return DEEPUM_NV_ERR_ILLEGAL_ACTION;
-  if (asked.uvm_descriptor != kOfAddressSpace) return DEEPUM_NV_ERR_INSUFFICIENT_PERMISSIONS;
-  if (asked.count < 2 || asked.count > UINT32_MAX || (asked.count & (asked.count - 1)) != 0 ||
-      queue.control != nullptr) {
+  if (device().asks_for_layout() && request.requested != 1) return DEEPUM_NV_ERR_INVALID_ARGUMENT;
+  if (request.uvm_descriptor == kOfLife) return DEEPUM_NV_ERR_ILLEGAL_ACTION;
+  if (request.uvm_descriptor != kOfAddressSpace) return DEEPUM_NV_ERR_INSUFFICIENT_PERMISSIONS;
+  if (request.count < 2 || request.count > UINT32_MAX ||
+      (request.count & (request.count - 1)) != 0 || queue.control != nullptr) {
     return DEEPUM_NV_ERR_INVALID_ARGUMENT;
   }
-  if (asked.records == 0 || asked.records % 4096 != 0 || asked.control == 0 ||
-      asked.control % 4096 != 0) {
+  if (request.records == 0 || request.records % 4096 != 0 || request.control == 0 ||
+      request.control % 4096 != 0) {
     return DEEPUM_NV_ERR_INVALID_ADDRESS;
   }
-  queue.records = asked.records;
-  queue.count = static_cast<std::uint32_t>(asked.count);
+  queue.records = request.records;
+  queue.count = static_cast<std::uint32_t>(request.count);
   queue.second_layout = second;
-  queue.control = reinterpret_cast<deepum_uvm_control*>(asked.control);
-  if (device().asks_for_layout()) asked.granted = asked.requested;
+  queue.control = reinterpret_cast<deepum_uvm_control*>(request.control);
+  if (device().asks_for_layout()) request.granted = request.requested;
   return DEEPUM_NV_OK;
 }
 
-std::uint32_t change(Queue& queue, const deepum_uvm_events& asked, bool enable) {
-  if (queue.control == nullptr || (asked.events & ~(1ull << DEEPUM_UVM_EVENT_GPU_FAULT)) != 0)
+std::uint32_t change(Queue& queue, const deepum_uvm_events& request, bool enable) {
+  if (queue.control == nullptr || (request.events & ~(1ull << DEEPUM_UVM_EVENT_GPU_FAULT)) != 0)
     return DEEPUM_NV_ERR_INVALID_ARGUMENT;
   deliver_to(queue);  // what happened until here: forgotten, or still told
   queue.enabled = enable;
@@ -170,11 +170,11 @@ std::uint32_t change(Queue& queue, const deepum_uvm_events& asked, bool enable) 
 }
 
 // The CPU is processor 0, a device's number one more than its ordinal.
-std::uint32_t uuids(const deepum_uvm_uuids& asked, bool second) {
-  auto* const table = reinterpret_cast<unsigned char*>(asked.table);
+std::uint32_t uuids(const deepum_uvm_uuids& request, bool second) {
+  auto* const table = reinterpret_cast<unsigned char*>(request.table);
   if (table == nullptr) return DEEPUM_NV_ERR_INVALID_ADDRESS;
   // Numbers of the other layout.
-  if (!second && asked.count_or_status != 0) return DEEPUM_NV_ERR_INVALID_ARGUMENT;
+  if (!second && request.count_or_status != 0) return DEEPUM_NV_ERR_INVALID_ARGUMENT;
   CUuuid uuid;
   std::size_t known = 1;
   for (CUdevice d = 0; cuDeviceGetUuid(&uuid, d) == CUDA_SUCCESS; ++d)
@@ -188,11 +188,11 @@ int control(int descriptor, unsigned long request, void* argument) {
   Device& d = device();
   const bool has_second = !d.first_layout();
   if (descriptor == kOfAddressSpace) {
-    auto& asked = *static_cast<deepum_uvm_uuids*>(argument);
+    auto& table = *static_cast<deepum_uvm_uuids*>(argument);
     if (request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE_V2 && has_second) {
-      asked.count_or_status = uuids(asked, true);
+      table.count_or_status = uuids(table, true);
     } else if (request == DEEPUM_UVM_TOOLS_GET_PROCESSOR_UUID_TABLE && !has_second) {
-      asked.status_or_none = uuids(asked, false);
+      table.status_or_none = uuids(table, false);
     } else {
       return -EINVAL;
     }

@@ -25,9 +25,9 @@ namespace deepum::simgpu::cudart {
 
 cudaError_t not_simulated(const char* name) {
   static auto* const lock = new std::mutex;  // both outlive every destructor that may still call
-  static auto* const said = new std::set<std::string>;
+  static auto* const names = new std::set<std::string>;
   const std::lock_guard guard(*lock);
-  if (said->insert(name).second) {
+  if (names->insert(name).second) {
     std::fprintf(stderr, "deepum-sim: %s is not simulated\n", name);
   }
   return fail(cudaErrorNotSupported);

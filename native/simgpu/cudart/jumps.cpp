@@ -53,21 +53,21 @@ std::byte* map_near(std::uintptr_t first, std::uintptr_t last, std::size_t bytes
   const auto page = static_cast<std::uintptr_t>(getpagesize());
   const auto take = [&](std::uintptr_t address) -> std::byte* {
     void* const wanted = reinterpret_cast<void*>(address & ~(page - 1));
-    void* const got = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got == MAP_FAILED) return nullptr;
-    if (got == wanted) return static_cast<std::byte*>(got);
-    munmap(got, bytes);  // a kernel before 4.17, which takes the address as advice
+    void* const mapping = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (mapping == MAP_FAILED) return nullptr;
+    if (mapping == wanted) return static_cast<std::byte*>(mapping);
+    munmap(mapping, bytes);  // a kernel before 4.17, which takes the address as advice
     return nullptr;
   };
   const auto reach = static_cast<std::uintptr_t>(kReach);
   for (std::uintptr_t below = bytes + page;
        below < reach && last - first + below < reach && first >= below + kLowest; below += kStep) {
-    if (std::byte* const got = take(first - below)) return got;
+    if (std::byte* const mapping = take(first - below)) return mapping;
   }
   for (std::uintptr_t above = std::min(kAbove, reach / 2); last - first + above + bytes < reach;
        above += kStep) {
-    if (std::byte* const got = take(last + above)) return got;
+    if (std::byte* const mapping = take(last + above)) return mapping;
   }
   return nullptr;
 }

@@ -36,8 +36,8 @@ std::vector<std::uint8_t> decompress_zstd(Bytes frame, std::uint64_t size) {
     throw Malformed("compressed with zstd, and libzstd.so.1 is missing");
   if (size > kMost) throw Malformed("implausible uncompressed size");
   std::vector<std::uint8_t> out(size);
-  const std::size_t got = zstd.decompress(out.data(), out.size(), frame.data(), frame.size());
-  if (zstd.is_error(got) != 0 || got != size) throw Malformed("zstd frame is corrupt");
+  const std::size_t bytes = zstd.decompress(out.data(), out.size(), frame.data(), frame.size());
+  if (zstd.is_error(bytes) != 0 || bytes != size) throw Malformed("zstd frame is corrupt");
   return out;
 }
 
