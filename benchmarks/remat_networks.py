@@ -126,7 +126,7 @@ NETWORKS: Mapping[str, Network] = MappingProxyType(
         ),
         "resnet1202": Network(_narrow, 64, ("Basic",)),
         "gpt2-small": Network(_named("gpt2-small:batch={batch}"), 8, ("Block",)),
-        "unet": Network(_named("unet:batch={batch}"), 4, ("Residual", "Attention"), 24 << 30),
+        "unet": Network(_named("unet:batch={batch}"), 32, ("Residual", "Attention"), 24 << 30),
         "random path": Network(_random_path, 64, ("InvertedResidual",)),
     }
 )
