@@ -7,13 +7,20 @@ a backend's: tensors of PyTorch (deepum.rematerialise.pytorch), or a recorded tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from deepum.rematerialise import groups
 from deepum.rematerialise.graph import Content, Operation
 from deepum.rematerialise.heuristics import Heuristic
 from deepum.rematerialise.residency import Backend, Residency
+
+
+_MOST_ON_WAY = 32  # evicted contents between one and what is computed from it
+
+
+def _evicted_dependants(content: Content) -> Iterator[Content]:
+    return (one for reader in content.readers() for one in reader.living() if one.is_evicted())
 
 
 class BudgetError(Exception):
@@ -119,12 +126,19 @@ class Engine(Residency):
                 return
 
     def settle(self) -> None:
-        """The program's operation is over: what was computed on the way to its inputs goes."""
-        for one in self._transient:
-            if one.is_resident and not one.is_held:
+        """The program's operation is over: what was computed on the way to its inputs goes, unless
+        more is computed from it.
+        """
+        kept: list[Content] = []
+        for one in reversed(self._transient):
+            if not one.is_resident or one.is_held:
+                continue
+            if self._serves_more(one):
+                kept.append(one)
+            else:
                 self._backend.evict(one)
                 self._leave(one)
-        self._transient.clear()
+        self._transient = kept[::-1]
         self._was_short = False
 
     def materialise(self, content: Content) -> None:
@@ -143,10 +157,30 @@ class Engine(Residency):
         self._transient = [one for one in self._transient if one.is_resident]
         needed = self._needed()
         for place, one in enumerate(self._transient):
-            if not one.locks and id(one) not in needed:
+            if not one.locks and id(one) not in needed and not self._serves_more(one):
                 del self._transient[place]
                 return one
         return None
+
+    def _serves_more(self, content: Content) -> bool:
+        """Whether something is evicted that the program has and that is computed from a content,
+        over others that are evicted: to compute the content again for each takes longer than it is
+        worth.
+        """
+        seen = {content}
+        paths = [_evicted_dependants(content)]
+        while paths:
+            one = next(paths[-1], None)
+            if one is None:
+                paths.pop()
+            elif one.is_held:
+                return True
+            elif one not in seen:
+                if len(seen) > _MOST_ON_WAY:
+                    return False
+                seen.add(one)
+                paths.append(_evicted_dependants(one))
+        return False
 
     def _needed(self) -> set[int]:
         """Ids of the contents that are read on the way to what is being computed, by operations

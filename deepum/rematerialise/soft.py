@@ -98,6 +98,10 @@ class SoftEngine(Engine):
     def _relieve(self, missing: int) -> bool:
         return False
 
+    def _serves_more(self, content: Content) -> bool:
+        # A price is asked of all that is missing on a path: what is cheap with it stays cheap.
+        return False
+
     def _victim(self) -> Content | None:
         # Not all where those that were drawn are not worth it: memory is short all the time.
         few = not self._sampling or len(self._evictable) <= _FEW

@@ -211,6 +211,41 @@ def test_what_was_computed_on_the_way_goes() -> None:
     assert len(machine.freed) >= 4
 
 
+def readers_of_one(budget: int) -> tuple[Machine, list[Cell]]:
+    """A source, and four cells computed over another each from a large one that was let go; all are
+    evicted.
+    """
+    machine = Machine(budget)
+    (large,) = machine.run(plus, [machine.source(1)], (8,))
+    cells = []
+    for _ in range(4):
+        (between,) = machine.run(plus, [large])
+        cells += machine.run(plus, [between])
+    del large, between
+    machine.engine.make_room(budget - 1)
+    return machine, cells
+
+
+def test_what_others_are_computed_from_stays_until_the_last_was() -> None:
+    machine, cells = readers_of_one(20)
+    runs = machine.runs
+    used = []
+    for one in cells:
+        assert machine.read(one) == 4
+        used.append(machine.engine.used)
+    assert machine.runs == runs + 1 + 2 * 4  # the large one once
+    assert used == [1 + 8 + 1, 1 + 8 + 2, 1 + 8 + 3, 1 + 4]
+
+
+def test_what_others_are_computed_from_goes_where_memory_is_short() -> None:
+    machine, cells = readers_of_one(20)
+    assert machine.read(cells[0]) == 4
+    machine.engine.make_room(18)
+    assert machine.engine.used <= 2
+    assert [machine.read(one) for one in cells] == [4, 4, 4, 4]
+    assert machine.engine.counters.peak_bytes <= 20
+
+
 def test_what_was_let_go_is_computed_with_its_readers() -> None:
     machine = Machine(3)
     source = machine.source(1)
