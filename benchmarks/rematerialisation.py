@@ -60,7 +60,8 @@ def _ms_of(job: Job, steps: int) -> float:
         job.step()
     ended.record()
     torch.cuda.synchronize()
-    return began.elapsed_time(ended) / steps
+    ms: float = began.elapsed_time(ended)
+    return ms / steps
 
 
 def _measure(
