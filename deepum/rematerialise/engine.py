@@ -15,7 +15,6 @@ from deepum.rematerialise.graph import Content, Operation
 from deepum.rematerialise.heuristics import Heuristic
 from deepum.rematerialise.residency import Backend, Residency
 
-
 _MOST_ON_WAY = 32  # evicted contents between one and what is computed from it
 
 
