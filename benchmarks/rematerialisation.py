@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import gc
 import json
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -28,13 +27,11 @@ from remat_networks import NETWORKS, Network
 from simulated_gpu import measured_apart
 
 from deepum.errors import DeepumError
-from deepum.workloads.registry import Job
 
 MACHINE = "h100-80gb"
 FRACTIONS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 _WARM, _STEPS = 2, 2
 _MOST_SLOWDOWN = 2.0
-_HOPELESS = 2.0  # times that: a single step says that it is too much
 _OF_CARD = 0.98  # the budget; the rest is for what is not foreseen
 _OVERHEAD_STEPS = 4
 
@@ -47,42 +44,27 @@ def _free() -> None:
     torch.cuda.reset_peak_memory_stats()
 
 
-class _SlowError(Exception):
-    """A step took longer than it may."""
-
-
-def _ms_of(job: Job, steps: int) -> float:
+def _measure(network: Network, batch: int, steps: int = _STEPS) -> dict[str, float]:
+    """ms of a step, and bytes at most in all of them."""
     import torch
 
+    _free()
+    job = network.build(batch)
+    for _ in range(_WARM):
+        job.step()
     began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     began.record()
     for _ in range(steps):
         job.step()
     ended.record()
     torch.cuda.synchronize()
-    ms: float = began.elapsed_time(ended)
-    return ms / steps
+    return {
+        "ms": began.elapsed_time(ended) / steps,
+        "peak_bytes": torch.cuda.max_memory_allocated(),
+    }
 
 
-def _measure(
-    network: Network, batch: int, steps: int = _STEPS, most_ms: float = math.inf
-) -> dict[str, float]:
-    """ms of a step, and bytes at most in all of them. Raises _SlowError at the first step that
-    takes more than `most_ms`.
-    """
-    import torch
-
-    _free()
-    job = network.build(batch)
-    for _ in range(_WARM):
-        if _ms_of(job, 1) > most_ms:
-            raise _SlowError
-    return {"ms": _ms_of(job, steps), "peak_bytes": torch.cuda.max_memory_allocated()}
-
-
-def _within(
-    network: Network, batch: int, budget: int, most_ms: float = math.inf
-) -> dict[str, float] | None:
+def _within(network: Network, batch: int, budget: int) -> dict[str, float] | None:
     """The same under a budget, with what was computed again; None where it is too small."""
     import torch
 
@@ -90,9 +72,9 @@ def _within(
 
     try:
         with deepum.remat(budget, device="cuda") as remat:
-            found = _measure(network, batch, most_ms=most_ms)
+            found = _measure(network, batch)
             statistics = remat.statistics()
-    except (torch.OutOfMemoryError, _SlowError):
+    except torch.OutOfMemoryError:
         return None
     return {
         **found,
@@ -163,8 +145,7 @@ def largest(network: Network) -> dict[str, Any]:
         return _measure(network, batch, steps=1)["peak_bytes"] <= network.card
 
     def within(batch: int) -> bool:
-        most_ms = _HOPELESS * _MOST_SLOWDOWN * rate * batch
-        found = _within(network, batch, int(network.card * _OF_CARD), most_ms)
+        found = _within(network, batch, int(network.card * _OF_CARD))
         if (
             found is None
             or found["peak_bytes"] > network.card

@@ -23,7 +23,7 @@ namespace {
 struct Ended {
   CUevent event = nullptr;
   CUcontext context = nullptr;
-  std::atomic<bool> context_ended{false};  // with its context
+  std::atomic<bool> context_ended{false};  // and the event with it
 
   bool is_done(CUresult (*ask)(CUevent)) const noexcept {
     Inside guard;

@@ -129,7 +129,7 @@ class Engine(Residency):
         more is computed from it.
         """
         kept: list[Content] = []
-        for one in reversed(self._transient):
+        for one in self._transient:
             if not one.is_resident or one.is_held:
                 continue
             if self._serves_more(one):
@@ -137,7 +137,7 @@ class Engine(Residency):
             else:
                 self._backend.evict(one)
                 self._leave(one)
-        self._transient = kept[::-1]
+        self._transient = kept
         self._was_short = False
 
     def materialise(self, content: Content) -> None:

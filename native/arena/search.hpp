@@ -50,7 +50,7 @@ class Search {
   std::vector<std::int32_t> rank_;
   std::vector<State> states_;
   std::int64_t below_ = 0;       // the height of what lies below the parts
-  bool first_reported_ = false;  // of the first placement
+  bool first_reported_ = false;  // the first placement was
 };
 
 }  // namespace deepum::arena

@@ -60,7 +60,7 @@ class CudaBackend final : public mover::MoverBackend {
   bool record_marker(std::uint32_t device, std::uint32_t stream) override;
   void want_marker(std::uint32_t stream) override { markers_.want(stream); }
   bool still(const mover::MarkerRef& marker) override;
-  std::uint64_t unreported_streams() override { return markers_.unreported(); }
+  std::uint64_t unreported_streams() override { return markers_.unreported_streams(); }
   std::optional<mover::Range> pin(const deepum_command& command) override;
   void release_last() override { pins_.pop_back(); }
   void release_all() override { pins_.clear(); }

@@ -51,7 +51,9 @@ class MarkerTable {
   bool all_marked(std::uint64_t stream_mask) noexcept;
   // Stream ids with launches for which the ring had no room: the daemon may not know that these
   // were ever launched on.
-  std::uint64_t unreported() const noexcept { return unreported_.load(std::memory_order_seq_cst); }
+  std::uint64_t unreported_streams() const noexcept {
+    return unreported_.load(std::memory_order_seq_cst);
+  }
   // Calls back with each id that was ever launched on, but the shared one, and its stream.
   template <typename F>
   void each_stream(F each) noexcept {

@@ -10,9 +10,9 @@ Residency::Residency(const Machine& machine, const Options& options)
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     Device& device = devices_[i];
     const std::vector<std::uint64_t>& each = options.memory_of_device;
-    const std::uint64_t configured =
+    const std::uint64_t memory_bytes =
         each.empty() ? options.memory_bytes : each[std::min(i, each.size() - 1)];
-    device.memory = configured != 0 ? configured : machine.memory_bytes;
+    device.memory = memory_bytes != 0 ? memory_bytes : machine.memory_bytes;
     device.h2d.gbps = machine.h2d_gbps;
     device.d2h.gbps = machine.d2h_gbps;
   }

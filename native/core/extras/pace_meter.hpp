@@ -21,7 +21,7 @@ class PaceMeter {
   void forget();  // launches or times were missed
   void stop();    // they are not wanted any longer
 
-  bool has_times() const { return has_times_; }  // a time
+  bool has_times() const { return has_times_; }
   // Since it began, as far as it is told: microseconds, and launches that had completed by then.
   double taken() const {
     return since_.position != 0 ? static_cast<double>(last_.at - since_.at) : 0;

@@ -76,7 +76,7 @@ void ResidencyBelief::read_free_memory(const deepum_free_memory_event& event) {
     return next == fill_points_.begin() ? FillPoint{} : *std::prev(next);
   };
   const FillPoint done = behind(event.completed), begun = behind(event.begun);
-  const std::uint64_t departures = migrations_ - used_;  // with its allocation
+  const std::uint64_t departures = migrations_ - used_;  // with their allocations
   const auto capacity_for = [&](std::uint64_t arrived) {
     const std::uint64_t there =
         arrived - std::min(arrived, departures) + event.free_bytes / kBlockBytes;

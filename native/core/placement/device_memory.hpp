@@ -52,7 +52,7 @@ struct DeviceMemory {
     order->renewed(block);
   }
   // A block that is believed to be there was prefetched once more.
-  void fetch_again(UmBlock& block) {
+  void note_refetch(UmBlock& block) {
     if (driver_evicts_) {
       renew(block);
     }

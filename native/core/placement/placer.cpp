@@ -122,7 +122,7 @@ void Placer::ask_again(DeviceMemory& device, UmBlock& block) {
   statistics_.bytes_prefetched -= kBlockBytes;
   statistics_.bytes_prefetched_again += kBlockBytes;
   device.residency.confirm(block);
-  device.fetch_again(block);
+  device.note_refetch(block);
 }
 
 // A little less than the period, since iterations differ a little; not after every launch where one

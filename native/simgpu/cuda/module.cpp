@@ -159,12 +159,12 @@ CUresult loaded(Call& call, CUresult error, std::unique_ptr<CUmod_st>& made, CUc
 namespace deepum::simgpu {
 
 void unload_modules(State& state, CUcontext context) {
-  std::vector<CUmodule> of_context;
+  std::vector<CUmodule> modules;
   for (const void* const pointer : state.modules) {
     const auto module = static_cast<CUmodule>(const_cast<void*>(pointer));
-    if (module->context == context) of_context.push_back(module);
+    if (module->context == context) modules.push_back(module);
   }
-  for (const CUmodule module : of_context) unload(state, module);
+  for (const CUmodule module : modules) unload(state, module);
 }
 
 CUfunction resolve_function(State& state, CUfunction handle) {
