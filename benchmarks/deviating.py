@@ -17,7 +17,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from kept import Kept, add_costs, circumstances, results_in, save
+from kept import Kept, add_costs, circumstances, names_of, results_in, save
 
 from deepum.capture.record import capture_job
 from deepum.core.planned import PlannedPolicy
@@ -107,9 +107,7 @@ def main() -> int:
     if given.page:
         KEPT.write_page(given.json)
         return 0
-    chosen = given.programs.split(",") if given.programs else PROGRAMS
-    if unknown := [program for program in chosen if program not in PROGRAMS]:
-        parser.error(f"program '{unknown[0]}': is unknown; choose of {', '.join(PROGRAMS)}")
+    chosen = names_of(parser, "program", given.programs or ",".join(PROGRAMS), PROGRAMS)
     kept = results_in(given.json, "programs")
     for program in chosen:
         found = measure(program, given.costs)

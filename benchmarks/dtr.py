@@ -19,11 +19,12 @@ from collections.abc import Callable
 from typing import Any
 
 import dtr_networks
-from kept import Kept, circumstances, results_in, save
+from kept import Kept, circumstances, names_of, results_in, save
 
 from deepum.capture.record import capture_job
 from deepum.recomputation.reading import items, others
 from deepum.recomputation.within import OutOfMemoryError, Within
+from deepum.rematerialise.heuristics import BY_NAME as BY_HEURISTIC
 from deepum.rematerialise.heuristics import named
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.policy_run import run
@@ -122,9 +123,10 @@ def main() -> int:
     if given.page:
         KEPT.write_page(given.json)
         return 0
+    heuristics = names_of(parser, "heuristic", given.heuristics, BY_HEURISTIC)
     kept = results_in(given.json, "networks")
-    for name in given.networks.split(","):
-        found = measure(NETWORKS[name][1], given.heuristics.split(","))
+    for name in names_of(parser, "network", given.networks, NETWORKS):
+        found = measure(NETWORKS[name][1], heuristics)
         kept["networks"][name] = found
         kept |= circumstances(machine=MACHINE)
         save(given.json, kept)

@@ -7,7 +7,7 @@ import datetime
 import json
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,19 @@ def add_costs(parser: argparse.ArgumentParser, *also: str) -> None:
         default="expected",
         help="what the driver costs (%(default)s)",
     )
+
+
+def names_of(
+    parser: argparse.ArgumentParser, what: str, text: str, known: Collection[str]
+) -> list[str]:
+    """Names with commas between them, each one of those that are known; ends with the parser's
+    error where one is not. what: such a name's kind.
+    """
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            parser.error(f"{what} '{name}': is unknown; choose of {', '.join(known)}")
+    return names
 
 
 def results_in(file: Path, key: str) -> Results:

@@ -29,7 +29,7 @@ from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from kept import ROOT, Kept, add_costs, measure_points, results_in
+from kept import ROOT, Kept, add_costs, measure_points, names_of, results_in
 
 from deepum.errors import DeepumError, UsageError
 from deepum.simulate import bound
@@ -220,10 +220,7 @@ def main() -> int:
     names = [one.replace(";", ",") for one in points]
 
     known = kept["runs"].get(run_name, {"points": {}})["points"]
-    policies = [] if given.bounds else given.policies.split(",")
-    for policy in policies:
-        if policy not in STEPS:
-            parser.error(f"policy {policy}: is not one of {', '.join(STEPS)}")
+    policies = [] if given.bounds else names_of(parser, "policy", given.policies, STEPS)
 
     def of_point(point: str) -> dict[str, Any]:
         found = measure(point, given.mode, given.costs, given.g10, policies)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kept import Kept, circumstances, results_in, save
+from kept import Kept, circumstances, names_of, results_in, save
 from remat_networks import NETWORKS, Network
 from simulated_gpu import measured_apart
 
@@ -280,17 +280,17 @@ def main() -> int:
         save(given.json, _WHAT[given.what](NETWORKS[given.run]))
         return 0
     kept = results_in(given.json, "networks")
-    for name in given.networks.split(",") if given.networks else NETWORKS:
+    for name in names_of(parser, "network", given.networks or ",".join(NETWORKS), NETWORKS):
         for what in [given.what] if given.what else _WHAT:
-            if what == "overhead" and name.strip() != "resnet50":
+            if what == "overhead" and name != "resnet50":
                 continue
             try:
-                found = run(name.strip(), what)
+                found = run(name, what)
             except DeepumError as error:
                 print(error.line, file=sys.stderr)
                 continue
             kept |= circumstances(machine=MACHINE)
-            kept["networks"].setdefault(name.strip(), {})[what] = found
+            kept["networks"].setdefault(name, {})[what] = found
             save(given.json, kept)
             print(name, what, json.dumps(found), flush=True)
     return 0

@@ -25,6 +25,32 @@ def test_the_page_tells_the_file(name: str) -> None:
 
 
 @pytest.mark.usefixtures("benchmarks")
+@pytest.mark.parametrize(
+    ("name", "option", "kind"),
+    [
+        ("deviating", "--programs", "program"),
+        ("dtr", "--networks", "network"),
+        ("dtr", "--heuristics", "heuristic"),
+        ("planned", "--policies", "policy"),
+        ("rematerialisation", "--networks", "network"),
+    ],
+)
+def test_a_name_that_is_unknown_is_refused_in_one_line(
+    name: str,
+    option: str,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", [name, option, "none"])
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(name).main()
+    assert ended.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f"{kind} 'none': is unknown; choose of " in last
+
+
+@pytest.mark.usefixtures("benchmarks")
 def test_a_table_goes_between_its_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import kept
 
