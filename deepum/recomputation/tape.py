@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from deepum._core import lib
-from deepum.core import UM_BLOCK_BYTES, Allocate, BlockRange, Free
+from deepum.core import UM_BLOCK_BYTES, Allocate, BlockRange, Event, Free
 from deepum.recomputation.contents import Operation, Other, Storage
 from deepum.trace import TraceWriter, work
 from deepum.trace.allocator import Block, CachingAllocator
@@ -27,21 +27,29 @@ class _Writer(TraceWriter):
 
 
 class Tape:
-    """`others`: slots of memory that is not PyTorch's, which keeps its place. Sequences are new."""
+    """`others`: slots of memory that is not PyTorch's, which keeps its place. `limit`: bytes that
+    the allocator and those may hold at most. Sequences are new.
+    """
 
-    def __init__(self, others: Collection[int] = ()) -> None:
-        self.allocator = CachingAllocator()
+    def __init__(self, others: Collection[int] = (), limit: int | None = None) -> None:
+        self.allocator = CachingAllocator(limit)
         self._writer = _Writer()
         self._others = set(others)
+        self._other_bytes: dict[int, int] = {}  # by slot
         self._slots: list[int] = []  # by segment
         self._next_slot = 0
         self._names: list[int] = []
         self._ordinals: dict[int, int] = {}
 
     def hand_out(self, size: int) -> Block:
-        """A block for so many bytes."""
+        """A block for so many bytes; at the limit the cache is emptied first. Raises MemoryError
+        where that is not enough.
+        """
         known = len(self.allocator.segments)
-        block = self.allocator.allocate(size)
+        block = self.allocator.cached(size) or self.allocator.grown(size)
+        if block is None:
+            self.empty_cache()
+            block = self.allocator.allocate(size)
         for segment in self.allocator.segments[known:]:
             while self._next_slot in self._others:
                 self._next_slot += 1
@@ -135,7 +143,18 @@ class Tape:
         """An event as it stands."""
         if isinstance(one.event, (Allocate, Free)) and one.event.slot not in self._others:
             raise ValueError(f"slot {one.event.slot}: is not among the others")
+        self._limit(one.event)
         self._writer.record(one.kind, one.body, one.event.device, one.event.flags)
+
+    def _limit(self, event: Event) -> None:
+        """Memory that is not PyTorch's takes its part of the limit."""
+        if self.allocator.limit is None:
+            return
+        if isinstance(event, Allocate):
+            self._other_bytes[event.slot] = event.bytes
+            self.allocator.limit -= event.bytes
+        elif isinstance(event, Free):
+            self.allocator.limit += self._other_bytes.pop(event.slot, 0)
 
     def work(self, one: Work) -> None:
         """Work beside launches, behind the latest event."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from deepum.recomputation.backend import TraceBackend
 from deepum.recomputation.contents import Item
@@ -12,12 +13,19 @@ from deepum.rematerialise.engine import BudgetError, Engine
 from deepum.rematerialise.heuristics import Heuristic
 from deepum.rematerialise.residency import Counters
 
+BUDGETS = (31 / 32, 15 / 16, 7 / 8, 3 / 4, 5 / 8, 1 / 2)  # parts of a card
 _MOST_TIMES = 10  # as long as the program itself: it would hardly get on
 _BEGINNING_NS = 10**9  # that this is not asked of
 
 
 class OutOfMemoryError(Exception):
     """Recomputation cannot keep a program within its memory. The message says where, for people."""
+
+
+class FragmentationError(OutOfMemoryError):
+    """What tensors take fits the budget; blocks leave gaps, with which they do not fit the card. A
+    smaller budget may.
+    """
 
 
 class _ThrashingError(Exception):
@@ -36,10 +44,25 @@ class _Patient(Engine):
             raise _ThrashingError
 
 
+def within_card(
+    card: int, heuristic: Heuristic, items: Callable[[], Iterable[Item]], others: Iterable[int] = ()
+) -> list[tuple[bytes, bytes]]:
+    """As `Within.run`, with the largest of BUDGETS with which all that PyTorch's allocator holds
+    fits the card, gaps among it. Raises OutOfMemoryError.
+    """
+    others = set(others)
+    for part in BUDGETS[:-1]:
+        with suppress(FragmentationError):
+            budget = int(card * part)
+            return list(Within(budget, heuristic, others, card=card).run(items()))
+    return list(Within(int(card * BUDGETS[-1]), heuristic, others, card=card).run(items()))
+
+
 class Within:
     """A program whose tensors take `budget` bytes at most. `others`: slots of memory that is not
     PyTorch's, which takes its part. `most_times`: what the program takes itself may be computed
-    again so often. All candidates are scored.
+    again so often. `card`: bytes that PyTorch's allocator may hold beside those, with the gaps
+    between blocks; None: gaps are not counted. All candidates are scored.
     """
 
     def __init__(
@@ -48,8 +71,9 @@ class Within:
         heuristic: Heuristic,
         others: Iterable[int] = (),
         most_times: int = _MOST_TIMES,
+        card: int | None = None,
     ) -> None:
-        tape = Tape(set(others))
+        tape = Tape(set(others), card)
         backend = TraceBackend(tape)
         self._engine = _Patient(budget, backend, heuristic, sampling=False)
         self._engine.most_times = most_times
@@ -66,13 +90,18 @@ class Within:
         return self._engine.clock
 
     def run(self, items: Iterable[Item]) -> Iterator[tuple[bytes, bytes]]:
-        """As `Following.run`. Raises OutOfMemoryError."""
+        """As `Following.run`. Raises OutOfMemoryError, of gaps FragmentationError."""
         try:
             yield from self._following.run(items)
         except BudgetError as error:
             raise OutOfMemoryError(
                 f"out of memory in step {self._following.step + 1}: {error.missing} bytes too few "
                 f"beside {self._engine.used} of {self._engine.budget} that cannot be evicted"
+            ) from None
+        except MemoryError as error:
+            raise FragmentationError(
+                f"out of memory in step {self._following.step + 1}: PyTorch's allocator has no "
+                f"room for {error}"
             ) from None
         except _ThrashingError:
             raise OutOfMemoryError(

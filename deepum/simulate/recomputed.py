@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from deepum.errors import UsageError
 from deepum.recomputation.joined import Joined
 from deepum.recomputation.reading import items, others, refusal
-from deepum.recomputation.within import Within
+from deepum.recomputation.within import Within, within_card
 from deepum.rematerialise.heuristics import PricedPath, named
-from deepum.rematerialise.trials import BUDGETS
 from deepum.simulate.replay import Launch
 from deepum.simulate.workload import Workload
 
@@ -40,8 +39,9 @@ class Recomputing:
         elif self.heuristic is not None:
             yield from Within(self.memory_bytes, named(self.heuristic), slots).run(program)
         else:
-            budget = int(self.memory_bytes * BUDGETS[0])
-            yield from Within(budget, PricedPath(), slots).run(program)
+            yield from within_card(
+                self.memory_bytes, PricedPath(), lambda: items(trace, self.ns), slots
+            )
 
 
 def recomputing(

@@ -4,6 +4,8 @@ same content, and what is resident stays within its budget.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import pytest
 from recomputing import (
     MIB,
@@ -17,12 +19,18 @@ from recomputing import (
     training,
 )
 
-from deepum.core import Execute, events
+from deepum.core import Block, Execute, events
 from deepum.recomputation.account import disagreement
+from deepum.recomputation.contents import Item
 from deepum.recomputation.reading import items
-from deepum.recomputation.within import OutOfMemoryError, Within
+from deepum.recomputation.within import (
+    FragmentationError,
+    OutOfMemoryError,
+    Within,
+    within_card,
+)
 from deepum.rematerialise.engine import Engine
-from deepum.rematerialise.heuristics import HEURISTICS, named
+from deepum.rematerialise.heuristics import HEURISTICS, PricedPath, named
 from deepum.rematerialise.soft import SoftEngine
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.policy_run import DoesNotFitError, run
@@ -153,6 +161,38 @@ def test_the_policy_fits_the_card_or_says_where_it_does_not() -> None:
     assert fits.counters["bytes_h2d"] == fits.counters["bytes_d2h"] == 0
     with pytest.raises(DoesNotFitError, match=r"out of memory in step 1: \d+ bytes too few"):
         run(made, "v100-16gb", BY_NAME["dtr"], 30 * MIB)
+
+
+def test_gaps_between_blocks_count_where_nothing_is_moved() -> None:
+    """Halves of segments are given back; a larger block that comes then does not fit their gaps."""
+    made = Made()
+    made.new("x", 2)
+    made.run("input", writes="x")
+    for name in "abcdefghij":
+        made.new(name, 8)
+        made.run(f"make {name}", reads="x", writes=name)
+    for name in "bdfhj":
+        made.free(name)
+    made.new("y", 40)
+    made.run("make y", reads="x", writes="y")
+    made.run("use", reads="acegi")
+    made.end_step()
+    trace, card = made.trace(), 100 * MIB
+
+    def program() -> Iterator[Item]:
+        return items(trace, made.ns)
+
+    def most(chunks: Iterable[tuple[bytes, bytes]]) -> int:
+        made = events(b"".join(body for body, _ in chunks))
+        return max(one.reserved_bytes for one in made if isinstance(one, Block))
+
+    heuristic = PricedPath()
+    assert most(Within(card * 31 // 32, heuristic).run(program())) > card
+    with pytest.raises(FragmentationError, match=r"in step 1: PyTorch's allocator has no room for"):
+        list(Within(card * 31 // 32, heuristic, card=card).run(program()))
+    assert most(within_card(card, heuristic, program)) <= card
+    with pytest.raises(OutOfMemoryError):
+        within_card(50 * MIB, heuristic, program)
 
 
 def test_a_program_that_hardly_gets_on_is_given_up() -> None:
