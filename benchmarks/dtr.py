@@ -35,7 +35,7 @@ from deepum.workloads.registry import Job
 
 MACHINE = "v100-16gb"
 PARTS = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2)
-HEURISTICS = ("dtr-eq", "megengine", "local", "lru")
+HEURISTICS = ("path", "dtr-eq", "megengine", "local", "lru")
 _STEPS = 3  # the last counts
 _MOST_TIMES = 2
 _UNLIMITED = 1 << 60

@@ -7,19 +7,13 @@ a backend's: tensors of PyTorch (deepum.rematerialise.pytorch), or a recorded tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from deepum.rematerialise import groups
-from deepum.rematerialise.graph import Content, Operation
+from deepum.rematerialise.graph import Content
 from deepum.rematerialise.heuristics import Heuristic
-from deepum.rematerialise.residency import Backend, Residency
-
-_MOST_ON_WAY = 32  # evicted contents between one and what is computed from it
-
-
-def _evicted_dependants(content: Content) -> Iterator[Content]:
-    return (one for reader in content.readers() for one in reader.living() if one.is_evicted())
+from deepum.rematerialise.paths import Paths
+from deepum.rematerialise.residency import Backend
 
 
 class BudgetError(Exception):
@@ -33,20 +27,7 @@ class BudgetError(Exception):
         self.in_use = in_use
 
 
-class _Step:
-    """An operation on the way to a content: which of its inputs are locked, in order, and what
-    keeps their memory.
-    """
-
-    __slots__ = ("held", "locked", "operation")
-
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-        self.locked: list[Content] = []
-        self.held: list[Any] = []
-
-
-class Engine(Residency):
+class Engine(Paths):
     """budget: bytes of contents at most."""
 
     def __init__(
@@ -64,8 +45,6 @@ class Engine(Residency):
         self.overhead = 0  # bytes that the device's allocator takes beyond those of contents
         self._is_severing = False
         self._was_short = False  # of memory, in this operation of the program
-        self._transient: list[Content] = []  # computed again though the program let go of them
-        self._paths: list[list[_Step]] = []  # that are followed
 
     # What the backend tells.
 
@@ -91,26 +70,6 @@ class Engine(Residency):
 
     # What the program needs.
 
-    def acquire(self, contents: Iterable[Content]) -> list[Content]:
-        """All of them are resident and stay until `free_locks` of the list that is returned."""
-        locked: list[Content] = []
-        try:
-            for one in contents:
-                if not one.is_resident:
-                    self.materialise(one)
-                one.locks += 1
-                locked.append(one)
-        except BaseException:
-            self.free_locks(locked)
-            raise
-        return locked
-
-    def free_locks(self, contents: Iterable[Content]) -> None:
-        """Of an `acquire`: they were used just now."""
-        for one in contents:
-            one.locks -= 1
-            one.last_use = self.clock
-
     def make_room(self, size: int) -> None:
         """So many bytes fit. Raises BudgetError where nothing is left to evict."""
         budget = self.budget - self.overhead
@@ -125,76 +84,10 @@ class Engine(Residency):
                 return
 
     def settle(self) -> None:
-        """The program's operation is over: what was computed on the way to its inputs goes, unless
-        more is computed from it.
-        """
-        kept: list[Content] = []
-        for one in self._transient:
-            if not one.is_resident or one.is_held:
-                continue
-            if self._serves_more(one):
-                kept.append(one)
-            else:
-                self._backend.evict(one)
-                self._leave(one)
-        self._transient = kept
+        super().settle()
         self._was_short = False
 
-    def materialise(self, content: Content) -> None:
-        """The content is resident, computed again if it was evicted: with what it is computed from,
-        from the sources up, without recursion.
-        """
-        while not content.is_resident:
-            self._follow_path(content)
-
     # How.
-
-    def _spent(self) -> Content | None:
-        """What was computed on the way to something else, and has served for that."""
-        if not self._transient:
-            return None
-        self._transient = [one for one in self._transient if one.is_resident]
-        needed = self._needed()
-        for place, one in enumerate(self._transient):
-            if not one.locks and id(one) not in needed and not self._serves_more(one):
-                del self._transient[place]
-                return one
-        return None
-
-    def _serves_more(self, content: Content) -> bool:
-        """Whether something is evicted that the program has and that is computed from a content,
-        over others that are evicted: to compute the content again for each takes longer than it is
-        worth.
-        """
-        seen = {content}
-        paths = [_evicted_dependants(content)]
-        while paths:
-            one = next(paths[-1], None)
-            if one is None:
-                paths.pop()
-            elif one.is_held:
-                return True
-            elif one not in seen:
-                if len(seen) > _MOST_ON_WAY:
-                    return False
-                seen.add(one)
-                paths.append(_evicted_dependants(one))
-        return False
-
-    def _needed(self) -> set[int]:
-        """Ids of the contents that are read on the way to what is being computed, by operations
-        that are still to run.
-        """
-        front = [step.operation for path in self._paths for step in path]
-        met = set(front)
-        needed: set[int] = set()
-        while front:
-            for one in front.pop().inputs:
-                needed.add(id(one))
-                if not one.is_resident and one.producer is not None and one.producer not in met:
-                    met.add(one.producer)
-                    front.append(one.producer)
-        return needed
 
     def _relieve(self, missing: int) -> bool:
         """Nothing is left to evict, with so many bytes too few: whether more can be evicted now.
@@ -204,65 +97,6 @@ class Engine(Residency):
             return True
         in_use = sum(one.bytes for one in self._evictable.all() if one.locks)
         raise BudgetError(missing, in_use)
-
-    def _follow_path(self, content: Content) -> None:
-        """Compute what is missing on the path to a content, and that; up to the first source that
-        was given up for it, since that may have cut the path.
-        """
-        banished = self.counters.banished
-        path = [_Step(self._producer(content))]
-        self._paths.append(path)
-        try:
-            while path and self.counters.banished == banished:
-                missing = self._lock_inputs(path[-1])
-                if missing is not None:
-                    path.append(_Step(self._producer(missing)))
-                    continue
-                self._compute(path[-1].operation)
-                self.free_locks(path.pop().locked)
-        finally:
-            self._paths.pop()
-            for step in path:
-                self.free_locks(step.locked)
-
-    def _lock_inputs(self, step: _Step) -> Content | None:
-        """The first input of a step that is not resident; None: all are, and stay."""
-        for one in step.operation.inputs[len(step.locked) :]:
-            held = self._backend.hold(one) if one.is_resident else None
-            if held is None:
-                if one.is_resident:
-                    self.release(one)  # its memory went a moment ago
-                return one
-            one.locks += 1
-            step.locked.append(one)
-            step.held.append(held)
-        return None
-
-    @staticmethod
-    def _producer(content: Content) -> Operation:
-        if content.producer is None:
-            raise AssertionError("a content is neither resident nor computable")
-        return content.producer
-
-    def _compute(self, operation: Operation) -> None:
-        self.make_room(operation.room)
-        wanted = [one for one in operation.living() if not one.is_resident]
-        took = self._backend.compute(operation, wanted)
-        if operation.overwrites is not None:
-            self._leave(operation.overwrites)
-        self.counters.recomputations += 1
-        self.counters.recomputed_ns += took
-        self.clock += took
-        for one in wanted:
-            if self.heuristic.uses_groups:
-                groups.returned(one)
-            one.is_resident = True
-            one.recomputed += 1
-            one.last_use = self.clock
-            self.grow(one.bytes)
-            self._offer(one)
-            if not one.is_held:
-                self._transient.append(one)
 
     def _banish(self, only_without_loss: bool = False) -> bool:
         """Give up sources that operations alone keep: what is computed from them is pinned. One at

@@ -113,10 +113,36 @@ class Largest(Heuristic):
         return -float(content.bytes)
 
 
-class PricedPath(Heuristic):
+class Path(Heuristic):
     """The time to compute a content and all that is missing on the way to it, found by search, by
-    size and staleness; where that is not cheap for its size, unified memory moves it for less.
-    price: nanoseconds a byte at most.
+    size and staleness. Unlike h_DTR it leaves out what is computed from the content, which is
+    missing whether the content stays or not.
+    """
+
+    name = "path"
+
+    def score(self, content: Content, staleness: float, free_beside: int) -> float:
+        return self.path(content) / (content.bytes * (staleness + 1.0))
+
+    def path(self, content: Content) -> float:
+        """Nanoseconds, of _MOST_ON_PATH contents at most."""
+        total, seen, front = content.cost, {content}, [content]
+        while front:
+            producer = front.pop().producer
+            for one in producer.inputs if producer is not None else ():
+                if one.is_resident or one in seen:
+                    continue
+                if len(seen) >= _MOST_ON_PATH:
+                    return total
+                seen.add(one)
+                total += one.cost
+                front.append(one)
+        return total
+
+
+class PricedPath(Heuristic):
+    """The same; where that is not cheap for a content's size, or the path is long, unified memory
+    moves it for less. price: nanoseconds a byte at most.
     """
 
     name = "priced-path"
@@ -149,6 +175,7 @@ class PricedPath(Heuristic):
 
 
 HEURISTICS: tuple[Heuristic, ...] = (
+    Path(),
     DtrEq(),
     Dtr(),
     Local(),
@@ -156,6 +183,7 @@ HEURISTICS: tuple[Heuristic, ...] = (
     LeastRecentlyUsed(),
     Largest(),
 )
+DEFAULT = HEURISTICS[0]
 BY_NAME = {one.name: one for one in HEURISTICS}
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from deepum.rematerialise import groups
 from deepum.rematerialise.evictable import Evictable
 from deepum.rematerialise.graph import Content, Operation
-from deepum.rematerialise.heuristics import NEVER, DtrEq, Heuristic
+from deepum.rematerialise.heuristics import DEFAULT, NEVER, Heuristic
 
 _FEW = 32  # candidates, below which all are scored
 _SMALL = 0.01  # of the mean candidate's size: too small to be scored (the DTR paper's filter)
@@ -56,7 +56,7 @@ class Counters:
 
 
 class Residency:
-    """heuristic: h_DTR^eq by default. smallest: bytes of a content that is worth evicting.
+    """heuristic: DEFAULT if none is given. smallest: bytes of a content that is worth evicting.
     sampling: the square root of all candidates is scored, and those of 1 % of the mean size or less
     are not (the paper's optimisations), instead of all.
     """
@@ -70,7 +70,7 @@ class Residency:
         sampling: bool = True,
         seed: int = 0,
     ) -> None:
-        self.heuristic: Heuristic = heuristic or DtrEq()
+        self.heuristic: Heuristic = heuristic or DEFAULT
         self.counters = Counters()
         self.used = 0
         self.clock = 0.0

@@ -76,6 +76,7 @@ class Policy:
 _DTR = {
     "dtr": ("dtr-eq", "dynamic tensor rematerialisation, by h_DTR^eq: nothing is moved"),
     "dtr-exact": ("dtr", "the same by h_DTR: evicted neighbours are searched for"),
+    "dtr-path": ("path", "by the time of what is missing on the way, as deepum.remat does"),
     "dtr-local": ("local", "by h_local: a tensor's own cost alone"),
     "dtr-megengine": ("megengine", "by MegEngine's score"),
     "dtr-lru": ("lru", "what was used longest ago first"),

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from comparing import run, same, torch
 
+from deepum.rematerialise.heuristics import BY_NAME
+
 nn: Any = torch.nn
 functional: Any = torch.nn.functional
 
@@ -490,7 +492,7 @@ def test_decisions_by_values() -> None:
     same(program, recomputes=False)
 
 
-@pytest.mark.parametrize("heuristic", ["dtr-eq", "dtr", "local", "megengine", "lru", "size"])
+@pytest.mark.parametrize("heuristic", BY_NAME)
 def test_all_heuristics(heuristic: str) -> None:
     same(training(layers(nn.Dropout, nn.GELU, nn.Tanh), rows(256)), heuristic=heuristic)
     program = training(layers(nn.Dropout, nn.GELU, nn.Tanh), rows(256))

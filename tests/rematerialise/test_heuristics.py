@@ -18,6 +18,7 @@ from deepum.rematerialise.heuristics import (
     Heuristic,
     Local,
     MegEngine,
+    Path,
     named,
 )
 
@@ -127,6 +128,8 @@ def test_victims_of_hand_made_contents(name: str) -> None:
 
 
 ORDERS = {
+    # base and large as below; with base gone, old is (300+100)/(2*1011) = .198.
+    "path": ["base", "cheap", "old", "large"],
     # base 100/(4*1311) = .019, old 300/(2*1011) = .148, large 900/(10*111) = .81,
     # cheap 10/(3*101) = .033; with base gone, old is (300+100)/(2*1011) = .198.
     "dtr": ["base", "cheap", "old", "large"],
@@ -138,6 +141,26 @@ ORDERS = {
     "lru": ["base", "old", "large", "cheap"],
     "size": ["large", "base", "cheap", "old"],
 }
+
+
+def test_what_is_missing_before_a_content_counts_for_its_path() -> None:
+    machine = Machine(100, Path())
+    cells = line(machine, [1.0, 2.0, 4.0, 8.0, 16.0])
+    evict(machine, cells[2], cells[3])
+    assert score(machine, cells[1]) == 1, "what is computed from it does not"
+    assert score(machine, cells[4]) == 8 + 2 + 4
+    assert score(machine, cells[4], staleness=3.0) == (8 + 2 + 4) / 4
+    assert score(machine, cells[5]) == 16  # a resident one lies between
+    (both,) = machine.run(plus, [cells[3], cells[2]], (2,), cost=32.0)
+    evict(machine, cells[3], cells[2], cells[1])
+    assert score(machine, both) == (32 + 4 + 2 + 1) / 2, "each once"
+
+
+def test_a_path_is_searched_so_far() -> None:
+    machine = Machine(1000, Path())
+    cells = line(machine, [1.0] * 100)
+    evict(machine, *cells[1:-1])
+    assert score(machine, cells[-1]) == 64
 
 
 def test_the_formula_of_megengine() -> None:
@@ -181,7 +204,9 @@ def test_what_is_stale_is_cheap() -> None:
 
 
 def test_an_unknown_heuristic_is_told() -> None:
-    with pytest.raises(UsageError, match="choose from dtr-eq, dtr, local, megengine, lru, size"):
+    with pytest.raises(
+        UsageError, match="choose from path, dtr-eq, dtr, local, megengine, lru, size"
+    ):
         named("mru")
 
 

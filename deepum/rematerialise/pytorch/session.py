@@ -10,7 +10,7 @@ import torch
 
 from deepum.errors import UsageError
 from deepum.pytorch.steps import Boundaries
-from deepum.rematerialise.heuristics import named
+from deepum.rematerialise.heuristics import DEFAULT, named
 from deepum.rematerialise.pytorch.accessors import Accessors
 from deepum.rematerialise.pytorch.automatic import Automatic, ChoiceStatistics
 from deepum.rematerialise.pytorch.compiler import CompilerNotice
@@ -75,7 +75,7 @@ class Remat:
         self,
         budget: int | str,
         *,
-        heuristic: str = "dtr-eq",
+        heuristic: str = DEFAULT.name,
         device: str | torch.device | None = None,
         smallest: int | str | None = None,
         sampling: bool = True,
@@ -87,7 +87,7 @@ class Remat:
         self._automatic = Automatic(self._device) if budget == "auto" else None
         self._limit: Limit
         if self._automatic is not None:
-            if heuristic != "dtr-eq" or smallest is not None or not sampling:
+            if heuristic != DEFAULT.name or smallest is not None or not sampling:
                 raise UsageError(
                     "deepum.remat: budget 'auto': chooses what leaves itself; leave out heuristic, "
                     "smallest and sampling, or give a size"
