@@ -90,14 +90,15 @@ def test_it_is_what_a_search_finds(seed: int) -> None:
         read = ahead([target.producer])
         assert [one in way for one in contents] == [one in read for one in contents]
         ready = [
-            one
+            (one, one.producer)
             for one in contents
-            if one.is_evicted() and all(read.is_resident for read in one.producer.inputs)
+            if one.is_evicted() and one.producer and (one is target or one in way)
         ]
-        ready = [one for one in ready if one is target or one in way]
-        computed = random.choice(ready)
+        computed, operation = random.choice(
+            [one for one in ready if all(read.is_resident for read in one[1].inputs)]
+        )
         computed.is_resident = True
-        way.remove(computed.producer)
+        way.remove(operation)
         if computed is not target and random.random() < 0.3:
             lost = random.choice([one for one in contents if one.producer and one is not target])
             lost.is_resident = False
