@@ -46,8 +46,9 @@ class Tape:
         where that is not enough.
         """
         known = len(self.allocator.segments)
-        block = self.allocator.cached(size) or self.allocator.grown(size)
-        if block is None:
+        try:
+            block = self.allocator.allocate(size)
+        except MemoryError:
             self.empty_cache()
             block = self.allocator.allocate(size)
         for segment in self.allocator.segments[known:]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 
 from deepum.recomputation.backend import TraceBackend
 from deepum.recomputation.contents import Item
@@ -13,7 +12,7 @@ from deepum.rematerialise.engine import BudgetError, Engine
 from deepum.rematerialise.heuristics import Heuristic
 from deepum.rematerialise.residency import Counters
 
-BUDGETS = (31 / 32, 15 / 16, 7 / 8, 3 / 4, 5 / 8, 1 / 2)  # parts of a card
+_BUDGETS = (31 / 32, 15 / 16, 7 / 8, 3 / 4, 5 / 8, 1 / 2)  # parts of a card
 _MOST_TIMES = 10  # as long as the program itself: it would hardly get on
 _BEGINNING_NS = 10**9  # that this is not asked of
 
@@ -47,15 +46,18 @@ class _Patient(Engine):
 def within_card(
     card: int, heuristic: Heuristic, items: Callable[[], Iterable[Item]], others: Iterable[int] = ()
 ) -> list[tuple[bytes, bytes]]:
-    """As `Within.run`, with the largest of BUDGETS with which all that PyTorch's allocator holds
+    """As `Within.run`, with the largest of _BUDGETS with which all that PyTorch's allocator holds
     fits the card, gaps among it. Raises OutOfMemoryError.
     """
     others = set(others)
-    for part in BUDGETS[:-1]:
-        with suppress(FragmentationError):
-            budget = int(card * part)
+    budgets = [int(card * part) for part in _BUDGETS]
+    for budget in budgets:
+        try:
             return list(Within(budget, heuristic, others, card=card).run(items()))
-    return list(Within(int(card * BUDGETS[-1]), heuristic, others, card=card).run(items()))
+        except FragmentationError:
+            if budget == budgets[-1]:
+                raise
+    raise AssertionError("the last budget fits, or raises")
 
 
 class Within:

@@ -7,13 +7,13 @@ a backend's: tensors of PyTorch (deepum.rematerialise.pytorch), or a recorded tr
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from deepum.rematerialise import groups
 from deepum.rematerialise.graph import Content
 from deepum.rematerialise.heuristics import Heuristic
 from deepum.rematerialise.paths import Paths
-from deepum.rematerialise.residency import Backend
+from deepum.rematerialise.residency import Backend, Selection
 
 
 class BudgetError(Exception):
@@ -35,12 +35,9 @@ class Engine(Paths):
         budget: int,
         backend: Backend,
         heuristic: Heuristic | None = None,
-        *,
-        smallest: int = 0,
-        sampling: bool = True,
-        seed: int = 0,
+        **selection: Unpack[Selection],
     ) -> None:
-        super().__init__(backend, heuristic, smallest=smallest, sampling=sampling, seed=seed)
+        super().__init__(backend, heuristic, **selection)
         self.budget = budget
         self.overhead = 0  # bytes that the device's allocator takes beyond those of contents
         self._is_severing = False

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import islice
 
 from deepum.errors import UsageError
 from deepum.rematerialise import groups
 from deepum.rematerialise.graph import Content
 
-_MOST_ON_PATH = 64  # contents; a longer path is not worth the search
+_MOST_ON_PATH = 64  # contents that are looked at
 NEVER = math.inf  # score of what is not to be evicted
 _MIB = float(1 << 20)
 _MS = 1e6
@@ -113,6 +115,18 @@ class Largest(Heuristic):
         return -float(content.bytes)
 
 
+def _missing(content: Content, without: Content | None = None) -> Iterator[Content]:
+    """What is missing on the way to a content, each once; `without` is taken to be."""
+    seen, front = {content}, [content]
+    while front:
+        producer = front.pop().producer
+        for one in producer.inputs if producer is not None else ():
+            if (not one.is_resident or one is without) and one not in seen:
+                seen.add(one)
+                front.append(one)
+                yield one
+
+
 class Path(Heuristic):
     """The time to compute a content and all that is missing on the way to it, found by search, by
     size and staleness. Unlike h_DTR it leaves out what is computed from the content, which is
@@ -126,23 +140,13 @@ class Path(Heuristic):
 
     def path(self, content: Content) -> float:
         """Nanoseconds, of _MOST_ON_PATH contents at most."""
-        total, seen, front = content.cost, {content}, [content]
-        while front:
-            producer = front.pop().producer
-            for one in producer.inputs if producer is not None else ():
-                if one.is_resident or one in seen:
-                    continue
-                if len(seen) >= _MOST_ON_PATH:
-                    return total
-                seen.add(one)
-                total += one.cost
-                front.append(one)
-        return total
+        others = islice(_missing(content), _MOST_ON_PATH - 1)
+        return content.cost + sum(one.cost for one in others)
 
 
-class PricedPath(Heuristic):
-    """The same; where that is not cheap for a content's size, or the path is long, unified memory
-    moves it for less. price: nanoseconds a byte at most.
+class PricedPath(Path):
+    """The same; where that is not cheap for a content's size, or the path is longer than
+    _MOST_ON_PATH, unified memory moves it for less. price: nanoseconds a byte at most.
     """
 
     name = "priced-path"
@@ -150,27 +154,16 @@ class PricedPath(Heuristic):
     def __init__(self, price: float = math.inf) -> None:
         self.price = price
 
-    def score(self, content: Content, staleness: float, free_beside: int) -> float:
-        return self.path(content) / (content.bytes * (staleness + 1.0))
-
     def path(self, content: Content, without: Content | None = None) -> float:
-        """Nanoseconds to compute a content and all that is missing on the way to it, `without`
-        among it; infinite where that is not cheap for its size.
-        """
+        """Nanoseconds, with `without` taken to be missing; infinite where it is not computed."""
         most = self.price * content.bytes
-        total, seen, front = content.cost, {content}, [content]
+        total = content.cost
         if total > most:
             return math.inf
-        while front:
-            producer = front.pop().producer
-            for one in producer.inputs if producer is not None else ():
-                if (one.is_resident and one is not without) or one in seen:
-                    continue
-                seen.add(one)
-                total += one.cost
-                if total > most or len(seen) > _MOST_ON_PATH:
-                    return math.inf
-                front.append(one)
+        for count, one in enumerate(_missing(content, without), 2):
+            total += one.cost
+            if total > most or count > _MOST_ON_PATH:
+                return math.inf
         return total
 
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 from deepum.rematerialise import groups
 from deepum.rematerialise.graph import Content, Operation
 from deepum.rematerialise.heuristics import Heuristic
-from deepum.rematerialise.residency import Backend, Residency
+from deepum.rematerialise.residency import Backend, Residency, Selection
 from deepum.rematerialise.way import Way
 
 _MOST_ON_WAY = 32  # evicted contents between one and what is computed from it
@@ -41,12 +41,9 @@ class Paths(Residency, ABC):
         self,
         backend: Backend,
         heuristic: Heuristic | None = None,
-        *,
-        smallest: int = 0,
-        sampling: bool = True,
-        seed: int = 0,
+        **selection: Unpack[Selection],
     ) -> None:
-        super().__init__(backend, heuristic, smallest=smallest, sampling=sampling, seed=seed)
+        super().__init__(backend, heuristic, **selection)
         self._transient: list[Content] = []  # computed again though the program let go of them
         self._depth = 0  # of paths that are followed, one within another
         self._way = Way()

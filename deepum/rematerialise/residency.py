@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from deepum.rematerialise import groups
 from deepum.rematerialise.evictable import Evictable
@@ -55,29 +55,31 @@ class Counters:
     peak_bytes: int = 0
 
 
-class Residency:
-    """heuristic: DEFAULT if none is given. smallest: bytes of a content that is worth evicting.
+class Selection(TypedDict, total=False):
+    """How what leaves is selected. smallest: bytes of a content that is worth evicting, 0.
     sampling: the square root of all candidates is scored, and those of 1 % of the mean size or less
-    are not (the paper's optimisations), instead of all.
+    are not (the paper's optimisations), instead of all; True. seed: of what is drawn, 0.
     """
 
+    smallest: int
+    sampling: bool
+    seed: int
+
+
+class Residency:
+    """heuristic: DEFAULT if none is given."""
+
     def __init__(
-        self,
-        backend: Backend,
-        heuristic: Heuristic | None = None,
-        *,
-        smallest: int = 0,
-        sampling: bool = True,
-        seed: int = 0,
+        self, backend: Backend, heuristic: Heuristic | None = None, **selection: Unpack[Selection]
     ) -> None:
         self.heuristic: Heuristic = heuristic or DEFAULT
         self.counters = Counters()
         self.used = 0
         self.clock = 0.0
         self._backend = backend
-        self._smallest = max(1, smallest)
-        self._sampling = sampling
-        self._evictable = Evictable(seed)
+        self._smallest = max(1, selection.get("smallest", 0))
+        self._sampling = selection.get("sampling", True)
+        self._evictable = Evictable(selection.get("seed", 0))
 
     def add(self, content: Content) -> None:
         """A new content is resident."""

@@ -11,7 +11,7 @@ from deepum.errors import UsageError
 from deepum.recomputation.joined import Joined
 from deepum.recomputation.reading import items, others, refusal
 from deepum.recomputation.within import Within, within_card
-from deepum.rematerialise.heuristics import PricedPath, named
+from deepum.rematerialise.heuristics import Path, named
 from deepum.simulate.replay import Launch
 from deepum.simulate.workload import Workload
 
@@ -39,9 +39,7 @@ class Recomputing:
         elif self.heuristic is not None:
             yield from Within(self.memory_bytes, named(self.heuristic), slots).run(program)
         else:
-            yield from within_card(
-                self.memory_bytes, PricedPath(), lambda: items(trace, self.ns), slots
-            )
+            yield from within_card(self.memory_bytes, Path(), lambda: items(trace, self.ns), slots)
 
 
 def recomputing(

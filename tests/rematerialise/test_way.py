@@ -43,7 +43,7 @@ def test_what_is_read_later_on_the_way_leaves_last() -> None:
 
 
 def test_where_nothing_else_may_leave_it_does() -> None:
-    """Two sums of large contents, for which there is room by turns only."""
+    """Two of three large contents have room at a time, and all are on the way."""
     machine = Machine(18, sampling=False)
     source = machine.source(1)
     (large,) = machine.run(plus, [source], (8,))
