@@ -63,7 +63,7 @@ def within_card(
 class Within:
     """A program whose tensors take `budget` bytes at most. `others`: slots of memory that is not
     PyTorch's, which takes its part. `most_times`: what the program takes itself may be computed
-    again so often. `card`: bytes that PyTorch's allocator may hold beside those, with the gaps
+    again so often. `card`: bytes that PyTorch's allocator and those may hold, with the gaps
     between blocks; None: gaps are not counted. All candidates are scored.
     """
 
