@@ -267,6 +267,22 @@ def test_a_table_is_mapped_only_where_memory_is_short_and_that_is_asked_for() ->
     assert advice(trained(advice=0)[1]) == []
 
 
+def test_a_mapped_table_is_the_drivers_to_bring_once_there_is_room_for_all() -> None:
+    """While it is mapped the driver leaves it on the host, and the optimizer reads and writes all of
+    it over the link.
+    """
+    program, _ = trained(capacity=20)
+    program.launch(OTHERS, BlockRange(0, 12, 8))
+    assert missing(program)
+    program.writer.free(1)
+    assert advice(program.launch(LOOKED_UP, SHARED, SPARSE)) == []
+    assert advice(program.launch(OPTIMIZER, SHARED)) == [(UNSET_ACCESSED_BY, 0)]
+    assert not missing(program)
+    assert program.launch(LOOKED_UP, SHARED, SPARSE) == program.launch(OPTIMIZER, SHARED) == []
+    program.writer.allocate(1, 8)
+    assert advice(program.launch(LOOKED_UP, SHARED, SPARSE)) == [(SET_ACCESSED_BY, 0)]
+
+
 def test_new_content_in_the_place_of_a_mapped_table_is_brought_again() -> None:
     program, size = Program(), SHARED.count * UM_BLOCK_BYTES
     program.writer.block(True, 0, 0, size, size)

@@ -8,7 +8,8 @@ namespace deepum::core {
 // Copies say nothing about how a table is used.
 void HostResidents::observe(std::span<const Access> accesses, std::uint8_t flags) {
   const bool gathers = (flags & DEEPUM_EXECUTE_SPARSE) != 0;
-  if ((!gathers && sparse_blocks_ == 0) || (flags & DEEPUM_EXECUTE_COPY) != 0) {
+  if ((!gathers && sparse_blocks_ == 0 && mapped_blocks_ == 0) ||
+      (flags & DEEPUM_EXECUTE_COPY) != 0) {
     return;
   }
   for (const Access& access : accesses) {
@@ -16,20 +17,25 @@ void HostResidents::observe(std::span<const Access> accesses, std::uint8_t flags
   }
 }
 
-bool HostResidents::may_advise(const Allocation& allocation) const {
+bool HostResidents::may_advise() const {
   return (settings_.advice & DEEPUM_ADVISE_REMOTE) != 0 &&
-         settings_.policy == DEEPUM_POLICY_CORRELATION &&
-         devices_[allocation.device].residency.under_pressure();
+         settings_.policy == DEEPUM_POLICY_CORRELATION;
 }
 
 void HostResidents::observe(const BlockSpan& span, bool gathers) {
   const Allocation& allocation = memory_.at(span.slot);
+  const bool short_of_memory = devices_[allocation.device].residency.under_pressure();
+  if (!gathers && sparse_blocks_ == 0 && short_of_memory) {
+    return;
+  }
   const std::span<UmBlock> blocks = memory_.blocks(span);
   const bool sparse = gathers && blocks.size() >= parameters_.least_table && !allocation.of_program;
-  const bool advises = may_advise(allocation);
+  const bool advises = short_of_memory && may_advise();
   statistics_.operations += blocks.size();
   if (sparse && advises) {
     map_tables(blocks);
+  } else if (!sparse && !short_of_memory && mapped_blocks_ != 0) {
+    unmap_tables(blocks);
   }
   std::uint32_t run = 0;
   for (std::size_t i = 0; i <= blocks.size(); ++i) {  // one more, which ends the last run
@@ -65,7 +71,7 @@ void HostResidents::apply(UmBlock& block, bool sparse, bool changed) {
   UmBlock::OnHost& on_host = block.on_host;
   if (changed) {
     on_host.advised = sparse;
-    on_host.mapped = sparse && on_host.mapped;
+    set_mapped(block, sparse && on_host.mapped);
     on_host.also_dense = !sparse;
     statistics_.remote_bytes += sparse ? kBlockBytes : -kBlockBytes;
     note_peak();
@@ -96,13 +102,34 @@ void HostResidents::map_tables(std::span<UmBlock> blocks) {
       if (blocks[i].host_copy.read_mostly) {  // that would have precedence
         copy_back_.end_duplication(blocks[i]);
       }
-      blocks[i].on_host.mapped = true;
+      set_mapped(blocks[i], true);
       ++run;
     } else if (run > 0) {
       commands_.advise(blocks[i - run], run, DEEPUM_MEM_ADVISE_SET_ACCESSED_BY);
       run = 0;
     }
   }
+}
+
+// With room for all, nothing else brings the table for a launch that needs all of it: while it is
+// mapped, the driver does not.
+void HostResidents::unmap_tables(std::span<UmBlock> blocks) {
+  std::uint32_t run = 0;
+  for (std::size_t i = 0; i <= blocks.size(); ++i) {  // one more, which ends the last run
+    if (i < blocks.size() && blocks[i].on_host.mapped && !blocks[i].on_host.advised) {
+      set_mapped(blocks[i], false);
+      ++run;
+    } else if (run > 0) {
+      commands_.advise(blocks[i - run], run, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY);
+      run = 0;
+    }
+  }
+}
+
+void HostResidents::set_mapped(UmBlock& block, bool mapped) {
+  mapped_blocks_ += mapped ? 1 : 0;
+  mapped_blocks_ -= block.on_host.mapped ? 1 : 0;
+  block.on_host.mapped = mapped;
 }
 
 bool HostResidents::may_map(const UmBlock& block) const {
@@ -127,7 +154,7 @@ void HostResidents::content_begins(UmBlock& block) {
   on_host.sparse_uses = 0;
   on_host.also_dense = false;
   if (on_host.mapped && !on_host.advised) {
-    on_host.mapped = false;
+    set_mapped(block, false);
     commands_.advise(block, 1, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY);
   }
 }
@@ -146,7 +173,7 @@ void HostResidents::forget_advice(UmBlock& block) {
   on_host.sparse_uses = 0;
   on_host.advised = false;
   on_host.of_group = false;
-  on_host.mapped = false;
+  set_mapped(block, false);
   on_host.refused = true;
 }
 

@@ -51,9 +51,11 @@ class HostResidents final : public ContentListener {
   }
 
  private:
-  bool may_advise(const Allocation& allocation) const;
+  bool may_advise() const;
   void observe(const BlockSpan& span, bool gathers);
   void map_tables(std::span<UmBlock> blocks);
+  void unmap_tables(std::span<UmBlock> blocks);
+  void set_mapped(UmBlock& block, bool mapped);
   bool may_map(const UmBlock& block) const;
   bool changes(UmBlock& block, bool sparse, bool may_advise);
   void apply(UmBlock& block, bool sparse, bool changed);
@@ -68,6 +70,7 @@ class HostResidents final : public ContentListener {
   Devices& devices_;
   CopyBack& copy_back_;
   std::uint64_t sparse_blocks_ = 0;  // that have sparse uses, or are advised to the host
+  std::uint64_t mapped_blocks_ = 0;
 };
 
 }  // namespace deepum::core

@@ -48,6 +48,8 @@ class HostResidents(ContentListener):
             may_advise = bool(self.settings.advice & REMOTE) and self.now.decides and under_pressure
             if sparse and may_advise:
                 self.map_tables(blocks)
+            elif not sparse and not under_pressure:
+                self.unmap_tables(blocks)
             run: list[UmBlock] = []
             for block in blocks:
                 if self.changes(block, sparse, may_advise):
@@ -89,6 +91,14 @@ class HostResidents(ContentListener):
                     self.copy_back.end_duplication(block)
                 block.mapped = True
             self.commands.advise(run, SET_ACCESSED_BY)
+
+    def unmap_tables(self, blocks: list[UmBlock]) -> None:
+        """There is room for all: a launch that needs all of a table has it on the device."""
+        for is_mapped, group in groupby(blocks, lambda one: one.mapped and not one.advised):
+            run = list(group) if is_mapped else []
+            for block in run:
+                block.mapped = False
+            self.commands.advise(run, UNSET_ACCESSED_BY)
 
     def may_map(self, block: UmBlock) -> bool:
         if (
