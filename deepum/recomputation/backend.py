@@ -62,7 +62,7 @@ class TraceBackend:
         """
         content = self.held.pop(storage)
         if content.is_resident:
-            if content.producer is None and content.dependants:
+            if content.producer is None and content.readers:
                 self._abandoned[content] = None
                 return content, False
             self.evict(content)
@@ -107,7 +107,7 @@ class TraceBackend:
 
     def hold(self, content: Content) -> Content | None:
         """None if the program let go of it, and nothing is computed of it any more."""
-        if content in self._abandoned and not content.dependants:
+        if content in self._abandoned and not content.readers:
             del self._abandoned[content]
             self.evict(content)
             return None

@@ -134,7 +134,7 @@ class Following:
         self._lock(operation)
         for use in operation.uses:
             content = held[use.storage]
-            if use.makes is not None and content.producer is None and content.dependants:
+            if use.makes is not None and content.producer is None and content.readers:
                 engine.overwrite(content)
         self._backend.launch(operation)
         engine.elapse(operation.ns)

@@ -104,7 +104,7 @@ class Engine(Paths):
             return False
         found = False
         for source in self._backend.abandoned():
-            made = [one for reader in source.readers() for one in reader.living()]
+            made = [one for reader in source.readers for one in reader.living()]
             if source.locks or not all(one.is_resident for one in made):
                 continue
             if only_without_loss and not self._is_no_gain(source, made):
@@ -138,7 +138,7 @@ class Engine(Paths):
         seen: set[int] = set()
         front = [source]
         while front:
-            for reader in list(front.pop().readers()):
+            for reader in list(front.pop().readers):
                 for one in reader.living():
                     if id(one) in seen:
                         continue
@@ -180,7 +180,7 @@ class Engine(Paths):
             self._evictable.discard(one)
             one.producer = None
             one.depth = 0
-            for reader in list(one.readers()):
+            for reader in list(one.readers):
                 made = list(reader.living())
                 if cascades and self._is_no_gain(one, made):
                     front += made

@@ -12,6 +12,41 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+_FEW = 8  # readers, below which those that are gone need not be forgotten
+
+
+class Readers:
+    """Operations that read a content and whose results somebody can still ask for, in the order in
+    which they were recorded, so that runs are alike.
+    """
+
+    __slots__ = ("_most", "_references")
+
+    def __init__(self) -> None:
+        self._references: list[weakref.ref[Operation]] = []
+        self._most = _FEW  # references, of which so many may be of operations that are gone
+
+    def __iter__(self) -> Iterator[Operation]:
+        for reference in self._references:
+            operation = reference()
+            if operation is not None:
+                yield operation
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
+
+    @property
+    def kept(self) -> int:
+        """References, those to operations that are gone among them."""
+        return len(self._references)
+
+    def add(self, operation: Operation) -> None:
+        """Another one."""
+        if len(self._references) >= self._most:
+            self._references = [one for one in self._references if one() is not None]
+            self._most = max(_FEW, 2 * len(self._references))
+        self._references.append(weakref.ref(operation))
+
 
 class Content:
     """What one piece of memory holds between two writes: one version of one tensor's storage.
@@ -25,7 +60,6 @@ class Content:
     __slots__ = (
         "__weakref__",
         "bytes",
-        "dependants",
         "depth",
         "group",
         "handle",
@@ -35,6 +69,7 @@ class Content:
         "locks",
         "position",
         "producer",
+        "readers",
         "recomputed",
         "why",
     )
@@ -44,8 +79,7 @@ class Content:
         self.handle = handle  # the backend's
         self.why = why  # it is pinned, for people
         self.producer: Operation | None = None
-        # In the order in which they were recorded, so that runs are alike.
-        self.dependants: weakref.WeakKeyDictionary[Operation, None] | None = None
+        self.readers = Readers()
         self.depth = 0  # operations from the sources to it
         self.group: Any = None  # of evicted neighbours (groups.py)
         self.is_held = True
@@ -59,11 +93,6 @@ class Content:
     def cost(self) -> float:
         """Nanoseconds that the operation which computes it takes; 0 of a source."""
         return self.producer.cost if self.producer is not None else 0.0
-
-    def readers(self) -> Iterator[Operation]:
-        """Operations that read it and whose results somebody can still ask for."""
-        if self.dependants is not None:
-            yield from self.dependants
 
     def is_evicted(self) -> bool:
         """Whether it is gone and can be computed."""
@@ -109,10 +138,8 @@ class Operation:
         for one in outputs:
             one.producer = self
             one.depth = depth
-        for one in inputs:
-            if one.dependants is None:
-                one.dependants = weakref.WeakKeyDictionary()
-            one.dependants[self] = None
+        for one in dict.fromkeys(inputs):
+            one.readers.add(self)
 
     def living(self) -> Iterator[Content]:
         """Outputs that somebody can still ask for."""

@@ -36,7 +36,7 @@ def neighbours(content: Content) -> Iterator[Content]:
     """What it is computed from, and what is computed from it."""
     if content.producer is not None:
         yield from content.producer.inputs
-    for reader in content.readers():
+    for reader in content.readers:
         yield from reader.living()
 
 
@@ -81,7 +81,7 @@ def exact_cost_of_neighbours(content: Content) -> float:
         while front:
             node = front.pop()
             if forward:
-                near = [one for reader in node.readers() for one in reader.living()]
+                near = [one for reader in node.readers for one in reader.living()]
             else:
                 near = list(node.producer.inputs) if node.producer is not None else []
             for one in near:

@@ -17,8 +17,8 @@ from deepum.rematerialise.way import Way
 _MOST_ON_WAY = 32  # evicted contents between one and what is computed from it
 
 
-def _evicted_dependants(content: Content) -> Iterator[Content]:
-    return (one for reader in content.readers() for one in reader.living() if one.is_evicted())
+def _evicted_from(content: Content) -> Iterator[Content]:
+    return (one for reader in content.readers for one in reader.living() if one.is_evicted())
 
 
 class _Step:
@@ -116,7 +116,7 @@ class Paths(Residency, ABC):
         worth.
         """
         seen = {content}
-        paths = [_evicted_dependants(content)]
+        paths = [_evicted_from(content)]
         while paths:
             one = next(paths[-1], None)
             if one is None:
@@ -127,7 +127,7 @@ class Paths(Residency, ABC):
                 if len(seen) > _MOST_ON_WAY:
                     return False
                 seen.add(one)
-                paths.append(_evicted_dependants(one))
+                paths.append(_evicted_from(one))
         return False
 
     def _may_leave(self, content: Content) -> bool:

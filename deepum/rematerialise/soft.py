@@ -82,7 +82,7 @@ class SoftEngine(Engine):
         seen = {content}
         front = [content]
         while front:
-            for reader in front.pop().readers():
+            for reader in front.pop().readers:
                 for one in reader.living():
                     if one in seen or one.is_resident:
                         continue

@@ -95,7 +95,7 @@ class Machine:
         found = [
             one
             for one in self._living
-            if one.producer is None and one.dependants and one.why == "abandoned"
+            if one.producer is None and one.readers and one.why == "abandoned"
         ]
         return sorted(found, key=lambda one: -one.bytes)
 
@@ -162,7 +162,7 @@ class Machine:
         contents = list(dict.fromkeys(self.content(one) for one in (cell, *others)))
         locked = self.engine.acquire(contents)
         try:
-            if old.producer is None and old.dependants:
+            if old.producer is None and old.readers:
                 self.engine.overwrite(old)
             given = [cell, *others]
             places = [contents.index(self.content(one)) for one in given]

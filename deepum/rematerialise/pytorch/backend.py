@@ -147,7 +147,7 @@ class TensorBackend:
         found = []
         for content in list(self._sources.values()):
             storage = self.hold(content)
-            if storage is None or not content.dependants:
+            if storage is None or not content.readers:
                 del self._sources[id(content)]
             elif torch._C._storage_Use_Count(storage._cdata) <= 1:
                 found.append(content)

@@ -204,7 +204,7 @@ class Recorder:
     def _renew(self, home: Home, why: str) -> None:
         """The storage has a content that cannot be computed."""
         old = home.content
-        if old.producer is None and not old.dependants:
+        if old.producer is None and not old.readers:
             old.last_use = self._engine.clock
             return
         self._replace(home, Content(old.bytes, Memory(home), why))

@@ -210,7 +210,7 @@ class Tracker:
 
     def _run(self, invocation: Invocation) -> Any:
         for home in invocation.changed.values():
-            if home.content.producer is None and home.content.dependants:
+            if home.content.producer is None and home.content.readers:
                 self.engine.overwrite(home.content)
         function, args, kwargs = invocation.function, invocation.args, invocation.kwargs
         if invocation.operator.changed and not invocation.operator.makes_beside:
