@@ -36,12 +36,12 @@ class Ends:
 
 @pytest.fixture
 def ends() -> Iterator[Ends]:
-    original = torch.autograd.backward
+    originals = torch.autograd.backward, torch.autograd.grad
     made = Ends()
     made.boundaries.install()
     yield made
     made.boundaries.remove()
-    assert torch.autograd.backward is original
+    assert (torch.autograd.backward, torch.autograd.grad) == originals
     assert made.go_back(2 * made.passes) == 0
 
 
@@ -88,3 +88,31 @@ def test_a_backward_pass_within_another_ends_none(ends: Ends) -> None:
     with pytest.raises(RuntimeError):
         torch.ones(2).sum().backward()
     assert ends.count == 1, "it came to nothing"
+
+
+def test_so_do_gradients_that_a_program_asks_for(ends: Ends) -> None:
+    def step() -> None:
+        (gradient,) = torch.autograd.grad(ends.weight.square().sum(), [ends.weight])
+        ends.weight = (ends.weight - 0.1 * gradient).detach().requires_grad_()
+
+    for _ in range(ends.passes + 5):
+        step()
+    assert ends.count == 5
+    torch.optim.SGD([ends.weight], lr=0.1).step()
+    before = ends.count
+    step()
+    assert ends.count == before, "there is an optimizer after all"
+
+
+@pytest.mark.parametrize("by_place", [True, False])
+def test_a_gradient_that_goes_into_a_loss_ends_no_step(ends: Ends, by_place: bool) -> None:
+    ends.go_back(ends.passes)
+    before = ends.count
+    loss = ends.weight.square().sum()
+    if by_place:
+        (gradient,) = torch.autograd.grad(loss, [ends.weight], None, True, True)
+    else:
+        (gradient,) = torch.autograd.grad(loss, [ends.weight], create_graph=True)
+    assert ends.count == before
+    gradient.square().sum().backward()
+    assert ends.count == before + 1
