@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "extras/block_runs.hpp"
+
 namespace deepum::core {
 
 // Visits every tensor of the device that could be tried: PyTorch's, or whole allocations that it
@@ -123,15 +125,12 @@ void HostGroups::place_group(bool on_host) {
     if (bytes != group_.bytes) {
       return;
     }
-    std::uint32_t run = 0;
-    for (std::uint32_t i = 0; i <= span.count; ++i) {  // one more, which ends the last run
-      if (i < span.count && move_block(allocation.blocks[span.first + i], on_host)) {
-        ++run;
-      } else if (run > 0) {
-        residents_.advise(allocation.blocks[span.first + i - run], run, on_host);
-        run = 0;
-      }
-    }
+    for_each_run(
+        std::span(allocation.blocks).subspan(span.first, span.count),
+        [&](UmBlock& block) { return move_block(block, on_host); },
+        [&](const UmBlock& first, std::uint32_t count) {
+          residents_.advise(first, count, on_host);
+        });
     statistics_.operations += span.count;
   });
   residents_.note_peak();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "extras/block_runs.hpp"
+
 namespace deepum::core {
 
 // Copies say nothing about how a table is used.
@@ -37,20 +39,16 @@ void HostResidents::observe(const BlockSpan& span, bool gathers) {
   } else if (!sparse && !short_of_memory && mapped_blocks_ != 0) {
     unmap_tables(blocks);
   }
-  std::uint32_t run = 0;
-  for (std::size_t i = 0; i <= blocks.size(); ++i) {  // one more, which ends the last run
-    UmBlock* const block = i < blocks.size() && !blocks[i].on_host.of_group ? &blocks[i] : nullptr;
-    const bool changed = block != nullptr && changes(*block, sparse, advises);
-    if (changed) {
-      ++run;
-    } else if (run > 0) {
-      advise(blocks[i - run], run, sparse);
-      run = 0;
+  const auto changes_by_use = [&](UmBlock& block) {
+    if (block.on_host.of_group) {
+      return false;
     }
-    if (block != nullptr) {
-      apply(*block, sparse, changed);
-    }
-  }
+    const bool changed = changes(block, sparse, advises);
+    apply(block, sparse, changed);
+    return changed;
+  };
+  for_each_run(blocks, changes_by_use,
+               [&](const UmBlock& first, std::uint32_t count) { advise(first, count, sparse); });
 }
 
 // Whether the block goes to the host by that use, or comes back.
@@ -96,34 +94,34 @@ void HostResidents::advise(const UmBlock& first, std::uint32_t count, bool on_ho
 // stays where it is for gathers: what is on the host is mapped for the device. A gather's result,
 // too, lies in large memory; but its content is new.
 void HostResidents::map_tables(std::span<UmBlock> blocks) {
-  std::uint32_t run = 0;
-  for (std::size_t i = 0; i <= blocks.size(); ++i) {  // one more, which ends the last run
-    if (i < blocks.size() && may_map(blocks[i])) {
-      if (blocks[i].host_copy.read_mostly) {  // that would have precedence
-        copy_back_.end_duplication(blocks[i]);
-      }
-      set_mapped(blocks[i], true);
-      ++run;
-    } else if (run > 0) {
-      commands_.advise(blocks[i - run], run, DEEPUM_MEM_ADVISE_SET_ACCESSED_BY);
-      run = 0;
+  const auto maps = [this](UmBlock& block) {
+    if (!may_map(block)) {
+      return false;
     }
-  }
+    if (block.host_copy.read_mostly) {  // that would have precedence
+      copy_back_.end_duplication(block);
+    }
+    set_mapped(block, true);
+    return true;
+  };
+  for_each_run(blocks, maps, [this](const UmBlock& first, std::uint32_t count) {
+    commands_.advise(first, count, DEEPUM_MEM_ADVISE_SET_ACCESSED_BY);
+  });
 }
 
 // With room for all, nothing else brings the table for a launch that needs all of it: while it is
 // mapped, the driver does not.
 void HostResidents::unmap_tables(std::span<UmBlock> blocks) {
-  std::uint32_t run = 0;
-  for (std::size_t i = 0; i <= blocks.size(); ++i) {  // one more, which ends the last run
-    if (i < blocks.size() && blocks[i].on_host.mapped && !blocks[i].on_host.advised) {
-      set_mapped(blocks[i], false);
-      ++run;
-    } else if (run > 0) {
-      commands_.advise(blocks[i - run], run, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY);
-      run = 0;
+  const auto unmaps = [this](UmBlock& block) {
+    if (!block.on_host.mapped || block.on_host.advised) {
+      return false;
     }
-  }
+    set_mapped(block, false);
+    return true;
+  };
+  for_each_run(blocks, unmaps, [this](const UmBlock& first, std::uint32_t count) {
+    commands_.advise(first, count, DEEPUM_MEM_ADVISE_UNSET_ACCESSED_BY);
+  });
 }
 
 void HostResidents::set_mapped(UmBlock& block, bool mapped) {

@@ -70,7 +70,7 @@ class HostResidents final : public ContentListener {
   Devices& devices_;
   CopyBack& copy_back_;
   std::uint64_t sparse_blocks_ = 0;  // that have sparse uses, or are advised to the host
-  std::uint64_t mapped_blocks_ = 0;
+  std::uint64_t mapped_blocks_ = 0;  // ACCESSED_BY
 };
 
 }  // namespace deepum::core
