@@ -99,6 +99,8 @@ void CommandStream::hold_launch(std::uint32_t device, std::uint32_t stream, Move
   ++statistics_.holds;
 }
 
+void CommandStream::end_holds() { give(blank(DEEPUM_COMMAND_HOLD, 0)); }
+
 // Only commands of the same event are lengthened, so that what is decided does not depend on how
 // events come in batches; and only if the command waits for nothing later than itself, or two
 // commands would wait for each other, and for moves of one direction.

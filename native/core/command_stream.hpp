@@ -41,6 +41,8 @@ class CommandStream {
   // The launch at hand, on that stream, starts once the prefetch or population is complete.
   // `behind_others`: what that waits for may be launches of other streams.
   void hold_launch(std::uint32_t device, std::uint32_t stream, MoveId move, bool behind_others);
+  // Launches from the one at hand on wait for nothing, until another is held.
+  void end_holds();
 
   // DEEPUM_DIRECTIONS: the command was given so long ago that it is forgotten.
   deepum_direction direction_of(MoveId move) const;

@@ -39,6 +39,7 @@ bool Core::on_launch(const deepum_execute_event& event,
   uses_.begin_trials(accesses_, event.stream, trials_);
   growth_.launched(device);
   placer_.hold(accesses_, event.stream);
+  placer_.end_holds(detector_.period().value_or(now_.iteration));
   note_uses(event);
   iterations_.touched(accesses_);
 

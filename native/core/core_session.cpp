@@ -204,8 +204,7 @@ bool Core::wants_faults() const {
 bool Core::wants_reads() const {
   return settings_.writes == DEEPUM_WRITES_BY_OPERATORS &&
          (settings_.advice & DEEPUM_ADVISE_DUPLICATE) != 0 && learning_.learning() &&
-         std::ranges::any_of(devices_.in_use(),
-                             [](const auto& device) { return device->residency.under_pressure(); });
+         devices_.under_pressure();
 }
 
 void Core::naming() {

@@ -3,7 +3,11 @@
 namespace deepum::mover {
 
 void GateRules::hold(const deepum_command& hold) {
-  if (hold.stream_mask != 0 && (backend_.gates_used() || backend_.begin_gates(hold.device))) {
+  const bool waits = hold.stream_mask != 0;
+  if (backend_.gates_used()) {
+    backend_.suspend_gates(!waits);
+  }
+  if (waits && (backend_.gates_used() || backend_.begin_gates(hold.device))) {
     gates_[static_cast<std::size_t>(__builtin_ctzll(hold.stream_mask))].holds.push_back(hold);
   }
 }

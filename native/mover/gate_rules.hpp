@@ -29,7 +29,8 @@ class GateRules {
   GateRules(MoverBackend& backend, IssuedMoves& moves) noexcept
       : backend_(backend), moves_(moves) {}
 
-  // The first launch that has to wait for moves is where gates begin.
+  // The first launch that has to wait for moves is where gates begin. Launches from one on that
+  // wait for none have no gates, until another is held.
   void hold(const deepum_command& hold);
   // What can be opened, with the decisions for all events up to this one carried out.
   void open(std::uint64_t decided);

@@ -97,6 +97,8 @@ class MoverBackend : public LaneEvents {
   virtual bool gates_used() const = 0;
   virtual bool begin_gates(std::uint32_t device) = 0;  // true: they are used from here on
   virtual void end_gates(const char* why) = 0;
+  // New launches have none, or have them again; those that wait at one are opened as ever.
+  virtual void suspend_gates(bool suspended) = 0;
   // All that events up to it caused has been carried out as far as it can be.
   virtual void set_processed(std::uint64_t sequence) = 0;
   // The last launch that waits at the gate; 0: none ever did.

@@ -25,7 +25,8 @@ void MoverRules::accept(const deepum_command& given) {
   const bool known_device = command.device < options_.devices;
   if (command.kind == DEEPUM_COMMAND_HOLD) {
     settled_->settle(command.id, SettledMoves::kNowhere);
-    if (options_.lock_step && known_device && holds_.size() < DEEPUM_MAX_STREAMS) {
+    if (options_.lock_step && known_device && command.stream_mask != 0 &&
+        holds_.size() < DEEPUM_MAX_STREAMS) {
       holds_.push_back(command);
       holds_launches_ = true;
     }
@@ -120,7 +121,7 @@ bool MoverRules::ties_streams(const deepum_command& hold) const {
 // program has not launched yet.
 void MoverRules::hold_launches() {
   for (const deepum_command& hold : holds_) {
-    if (off_ || hold.stream_mask == 0 || ties_streams(hold) || !backend_.can_hold(hold)) {
+    if (off_ || ties_streams(hold) || !backend_.can_hold(hold)) {
       continue;
     }
     for (std::size_t i = 0; i < kBringing.size(); ++i) {

@@ -178,7 +178,7 @@ mover::Error CudaBackend::serve_advice(mover::LaneId lane, std::span<const mover
 mover::Error CudaBackend::discard(mover::LaneId lane, mover::Range range) {
   const CUstream stream = streams_[lane];
   const Gates::Call call(gates_, discards_.deferral() != Deferral::kUnknown);
-  const bool populated = lock_step_ || gates_.used();
+  const bool populated = lock_step_ || gates_.wanted();
   return discards_.make(stream, [&] { return drop_content(range, populated, stream); });
 }
 

@@ -99,6 +99,7 @@ class CudaBackend final : public mover::MoverBackend {
   bool can_hold(const deepum_command& hold) override;
   void hold(const deepum_command& hold, std::size_t bringing, mover::EventHandle event) override;
   bool gates_used() const override { return gates_.used(); }
+  void suspend_gates(bool suspended) override { gates_.suspend(suspended); }
   bool begin_gates(std::uint32_t device) override {
     return use_context(context(device)) && gates_.begin(current_);
   }

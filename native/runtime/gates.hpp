@@ -36,9 +36,13 @@ class Gates {
   // whose end is the end of all gates. Once they have ended, or cannot be had, they never begin.
   bool begin(CUcontext home) noexcept;
   CUcontext home() const noexcept { return home_; }
+  // New launches have none while they are, since none has moves to wait for.
+  void suspend(bool suspended) noexcept { suspended_.store(suspended, std::memory_order_release); }
 
   // --- Both sides.
   bool used() const noexcept { return state_.load(std::memory_order_acquire) == State::kUsed; }
+  // A new launch has one.
+  bool wanted() const noexcept { return used() && !suspended_.load(std::memory_order_acquire); }
   // Opens all for good. No reason: the program's own doing.
   void end(const char* why = nullptr) noexcept;
 
@@ -110,6 +114,7 @@ class Gates {
   void open(std::uint32_t epochs) noexcept;
 
   std::atomic<State> state_{State::kNew};
+  std::atomic<bool> suspended_{false};
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::uint64_t> processed_{0};
   // Sequence: until the mover has processed it launches have no gates.

@@ -58,7 +58,7 @@ void before_execute(CUdevice, CUstream stream, std::uint32_t stream_id,
   }
   enter_stream(session, stream, stream_id);
   const bool ungated = std::exchange(next_ungated, false);
-  if (session && sequence != 0 && session->gates.used() && !ungated) {
+  if (session && sequence != 0 && session->gates.wanted() && !ungated) {
     session->wait_at_gate(stream, stream_id, sequence);
   }
   if (timed) [[unlikely]] {
@@ -73,7 +73,7 @@ void after_execute(CUdevice device, CUstream stream, std::uint32_t stream_id) no
     return;
   }
   std::uint32_t interval = settings().marker_interval;
-  if (session->gates.used()) {
+  if (session->gates.wanted()) {
     interval = 1;
   } else if (session->wants_free_memory()) {
     interval = std::min(interval, mover::kMarkerIntervalOfReadings);
@@ -114,7 +114,7 @@ void next_launch_ungated() noexcept { next_ungated = true; }
 
 void before_handout(std::uint64_t bytes) noexcept {
   Session* session = live.load(std::memory_order_acquire);
-  if (session && bytes >= mover::kAwaitedHandout && session->gates.used()) {
+  if (session && bytes >= mover::kAwaitedHandout && session->gates.wanted()) {
     session->wait_for_mover();
   }
 }

@@ -4,7 +4,7 @@ namespace deepum::simulate {
 
 void Gates::launch(std::optional<um_model::Stream> stream, std::uint32_t id,
                    std::uint64_t sequence) {
-  if (!used() || !stream) {
+  if (!wanted() || !stream) {
     return;
   }
   auto& gate = gates_[id];

@@ -18,6 +18,7 @@ class Gates {
   Gates(um_model::Engine& engine, um_model::Host mover) : engine_(engine), mover_(mover) {}
 
   bool used() const { return used_; }  // there has been something to wait for
+  bool wanted() const { return used_ && !suspended_; }  // a new launch has one
   // The program's side: the launch is about to be queued on that stream, or on one of which nothing
   // is known yet.
   void launch(std::optional<um_model::Stream> stream, std::uint32_t id, std::uint64_t sequence);
@@ -25,6 +26,7 @@ class Gates {
   // The mover's side. A launch that was queued before gates were used has none, but those behind it
   // wait for what it waits for.
   void begin() { used_ = true; }
+  void suspend(bool suspended) { suspended_ = suspended; }
   bool has(std::uint32_t id) const { return gates_[id].has_value(); }  // a launch has waited at it
   void write(std::uint32_t id, std::uint64_t sequence);
   // What is written from here on lies behind the event.
@@ -43,6 +45,7 @@ class Gates {
   um_model::Engine& engine_;
   um_model::Host mover_;
   bool used_ = false;
+  bool suspended_ = false;
   std::uint64_t decided_ = 0;
   std::array<std::optional<Gate>, DEEPUM_MAX_STREAMS> gates_;
 };

@@ -83,6 +83,7 @@ class ModelBackend final : public mover::MoverBackend {
   bool can_hold(const deepum_command& hold) override { return stream_of(hold).has_value(); }
   void hold(const deepum_command& hold, std::size_t bringing, mover::EventHandle event) override;
   bool gates_used() const override { return gates_.used(); }
+  void suspend_gates(bool suspended) override { gates_.suspend(suspended); }
   bool begin_gates(std::uint32_t) override;
   void end_gates(const char*) override {}
   void set_processed(std::uint64_t) override {}

@@ -73,7 +73,7 @@ void Replay::marker_recorded() {
 // As native/runtime does it (live_session.cpp): the thread that memory is handed out to waits for
 // the mover to have looked so far, while the GPU has launches before it.
 void Replay::before_handout(std::uint64_t bytes) {
-  const bool waits = runs_free() && mover_.gates().used() && bytes >= mover::kAwaitedHandout;
+  const bool waits = runs_free() && mover_.gates().wanted() && bytes >= mover::kAwaitedHandout;
   if (!waits || mover_.gates().processed() < awaited_in_vain_) {
     return;
   }

@@ -70,7 +70,7 @@ void Replay::execute(const deepum_execute_event& event) {
   markers_[event.stream].reserve(event.header.sequence);
   decide(reinterpret_cast<const std::uint8_t*>(&event), std::size_t{event.header.words} * 8);
   if (runs_free() && options_.gates != 0) {
-    if (mover_.gates().used() && markers_[event.stream].record(engine_, kProgram)) {
+    if (mover_.gates().wanted() && markers_[event.stream].record(engine_, kProgram)) {
       // Launches that had no gate must not be covered by a marker that lies behind one.
       marker_recorded();
     }

@@ -14,7 +14,7 @@ bool Replay::reads_memory() const {
 }
 
 std::uint32_t Replay::marker_interval() const {
-  if (mover_.gates().used()) {
+  if (mover_.gates().wanted()) {
     return 1;  // what a gate waits for may wait for any launch before it
   }
   const auto usual = static_cast<std::uint32_t>(options_.marker_interval);

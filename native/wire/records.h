@@ -258,8 +258,9 @@ enum deepum_command_kind {
      is inactive PyTorch memory still. */
   DEEPUM_COMMAND_DISCARD = 3,
   DEEPUM_COMMAND_ADVISE = 4,
-  /* In lock-step: the launch `cause`, of the one stream in stream_mask, starts when the prefetch or
-   * population after_move has completed. Names no blocks. advice: enum deepum_hold_advice.
+  /* The launch `cause`, of the one stream in stream_mask, starts when the prefetch or population
+   * after_move has completed. Names no blocks. advice: enum deepum_hold_advice. Of no stream:
+   * launches from `cause` on wait for no moves, until another is held.
    */
   DEEPUM_COMMAND_HOLD = 5,
   /* Copies to the CPU under READ_MOSTLY, which is set first: the device keeps what it has, until

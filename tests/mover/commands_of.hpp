@@ -60,6 +60,13 @@ inline deepum_command hold(std::uint64_t id, std::uint64_t launch, std::uint64_t
   return made;
 }
 
+// Launches from that one on wait for nothing.
+inline deepum_command hold_none(std::uint64_t id, std::uint64_t launch) {
+  deepum_command made = hold(id, launch, 0);
+  made.stream_mask = 0;
+  return made;
+}
+
 inline deepum_command caused_by(deepum_command made, std::uint64_t cause) {
   made.cause = cause;
   return made;

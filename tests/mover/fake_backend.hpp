@@ -45,7 +45,7 @@ class FakeBackend final : public deepum::mover::MoverBackend {
   // The last launch that waits at its gate, by stream.
   std::map<std::uint32_t, std::uint64_t> waiters;
   std::uint32_t epoch = 0;
-  bool gated = false;
+  bool gated = false, suspended = false;
   Log operations;
 
   // --- What happens in the program and on the GPU.
@@ -168,6 +168,11 @@ class FakeBackend final : public deepum::mover::MoverBackend {
   bool begin_gates(std::uint32_t) override {
     log("gates begin");
     return gated = gates_begin;
+  }
+  void suspend_gates(bool now) override {
+    if (std::exchange(suspended, now) != now) {
+      log(now ? "gates suspended" : "gates resumed");
+    }
   }
   void end_gates(const char*) override {
     log("gates end");

@@ -125,6 +125,33 @@ CASE(gates_begin_with_the_first_hold) {
          "in: record e2", "processed 10");
 }
 
+CASE(gates_are_suspended_while_no_launch_is_held) {
+  Mover mover(kGates);
+  EXPECT(mover.round({hold_none(1, 8)}, 8), "processed 8");
+  EXPECT(mover.round({prefetch(2, {1}), hold(3, 9, 2)}, 9), "gates begin",
+         "in: prefetch 1+1 to device 0", "in: record e1", "processed 9");
+  EXPECT(mover.round({hold_none(4, 10)}, 10), "gates suspended", "processed 10");
+  EXPECT(mover.round({prefetch(5, {2}), hold(6, 11, 5)}, 11), "gates resumed",
+         "in: prefetch 2+1 to device 0", "in: record e2", "processed 11");
+}
+
+// What waits when gates are suspended waits for its moves, and no longer.
+CASE(suspended_gates_open_for_launches_that_wait_at_them) {
+  Mover mover(kGates);
+  mover.backend.waiters = {{0, 12}};
+  mover.backend.launch(5);
+  EXPECT(mover.round({prefetch(1, {0}, {.launch = 5}), hold(2, 9, 1), hold_none(3, 12)}, 12),
+         "gates begin", "gates suspended", "want s0", "processed 12", "gate 0: open to 8");
+  mover.backend.mark();
+  EXPECT(mover.round({}, 12), "in: wait for s0@5", "in: prefetch 0+1 to device 0", "in: record e1",
+         "gate 0: wait for e1", "gate 0: open to 12");
+}
+
+CASE(in_lock_step_a_hold_of_no_stream_is_nothing) {
+  Mover mover(kLockStep);
+  EXPECT(mover.round({prefetch(1, {0}), hold_none(2, 9)}), "in: prefetch 0+1 to device 0");
+}
+
 CASE(without_gates_that_begin_no_launch_is_held) {
   Mover mover(kGates);
   mover.backend.gates_begin = false;

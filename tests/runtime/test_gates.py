@@ -7,10 +7,11 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from daemon_side import DISCARD, DROP, EXECUTE, MOVED, Command, Event, FakeDaemon
+from daemon_side import DISCARD, DROP, EXECUTE, HOLD, MOVED, Command, Event, FakeDaemon
 from gating import BEGIN, Decide, first, held, waits
 from runtime_tools import Ran
 
@@ -76,6 +77,44 @@ tell(calls=began + wait_calls(lambda all: sum(c.startswith("prefetch") for c in 
         if call.split()[0] in ("gate", "launch") or call.endswith(" s0")
     ]
     assert program == ["launch", "record", *["gate", "launch", "record"] * 4]
+
+
+def test_gates_are_suspended_while_no_launch_is_held(run: Run, runtime_folder: Path) -> None:
+    """The second launch is the last with a gate; the fourth is held, and those behind it have gates
+    again. Memory is handed out at once meanwhile, and markers lie behind every launch no longer.
+    """
+    holds, launches = held(), []
+
+    def decide(event: Event) -> list[Command]:
+        if event.kind != EXECUTE:
+            return []
+        launches.append(event.sequence)
+        if len(launches) == 2:
+            return [Command(HOLD, id=90, cause=event.sequence, count=0, streams=0)]
+        if len(launches) == 4:
+            return [replace(each, id=each.id + 90) for each in holds(event)]
+        return holds(event) if len(launches) == 1 else []
+
+    snippet = f"""{BEGIN}
+sequences = []
+for _ in range(4): sequences.append(execute()); time.sleep(0.2)
+tell(sequences=sequences, began=began, calls=calls())
+"""
+    with FakeDaemon(runtime_folder, decide) as daemon:
+        facts = run(snippet).facts()
+        daemon.finished()
+    second, _, _, fifth = facts["sequences"]
+    assert waits(facts["calls"]) == [second, fifth]
+    program = [
+        call.split()[0]
+        for call in facts["began"] + facts["calls"]
+        if call.split()[0] in ("gate", "launch")
+        or (call.startswith("record") and call.endswith(" s0"))
+    ]
+    assert program == [
+        "launch", "record", "gate", "launch", "record", "launch", "launch", "record",
+        "gate", "launch", "record",
+    ], "what had no gate has a marker before the next one"  # fmt: skip
 
 
 def test_what_is_held_for_nothing_opens_with_its_decision(run: Run, runtime_folder: Path) -> None:

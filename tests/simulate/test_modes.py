@@ -14,10 +14,11 @@ import pytest
 from small import MIB, random_iteration, training
 from test_discards import training as activations
 
+from deepum.core import BlockRange
 from deepum.simulate.mode import DECISION_LAG_NS, FREE, GATED, LOCK_STEP, MODES, Mode, mode_of
 from deepum.simulate.policies import BY_NAME
 from deepum.simulate.replay import Mark, Outcome, machine, replay
-from deepum.trace import Trace, g10
+from deepum.trace import Trace, TraceWriter, g10, work
 
 STEPS = 10
 CARD = 160 * MIB
@@ -63,6 +64,36 @@ def test_behind_gates_nothing_faults_and_steps_take_what_they_take_in_lock_step(
     assert later(lock_step, "faults") == later(gated, "faults") == 0 < later(free, "faults")
     assert later_ns(gated) == pytest.approx(later_ns(lock_step), rel=0.02)
     assert later_ns(free) > 1.05 * later_ns(lock_step)
+
+
+def test_gates_cost_nothing_any_more_where_memory_is_short_no_longer() -> None:
+    """Short launches, and the host's time for a step of them: each that waits at a gate, with a
+    marker behind it, costs it as much again.
+    """
+    writer = TraceWriter()
+    writer.device(16)
+    for slot in range(2):
+        writer.allocate(slot, 12)
+
+    def step(slots: tuple[int, ...]) -> None:
+        for slot, at in itertools.product(slots, range(150)):
+            where = BlockRange(slot, at % 12, 1)
+            access = work.Access(slot, work.READ | work.WRITE, at % 12 * 2 * MIB, 2 * MIB)
+            writer.launch(1 + 150 * slot + at, [where], [access], 1e3, ends_step=at == 149)
+
+    for _ in range(4):
+        step((0, 1))
+    writer.free(1)
+    for _ in range(8):
+        step((0,))
+    made = writer.trace("gates")
+    marks = {mode.name: steps(run(made, mode, 32 * MIB)) for mode in (GATED, FREE)}
+    gated, free = (
+        [after.ns - before.ns for before, after in itertools.pairwise(each)]
+        for each in marks.values()
+    )
+    assert gated[-7] == pytest.approx(2 * free[-7], rel=0.01)
+    assert gated[-1] == pytest.approx(free[-1], rel=0.01)
 
 
 def test_late_decisions_cost_no_discards_behind_gates() -> None:

@@ -5,7 +5,7 @@
 // A pattern is taken when all launches of a whole period equal those of the period before, or all
 // but a few of two periods do, and most of them touch memory of the same names. It is held through
 // a few odd launches (HeldPattern), dropped when the program does something else, and recognised
-// when it comes back. Nothing in what the core decides depends on it.
+// when it comes back. Which moves the core decides on does not depend on it.
 #pragma once
 
 #include <algorithm>

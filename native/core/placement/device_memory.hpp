@@ -118,6 +118,10 @@ class Devices {
     return std::span(devices_).first(in_use_);
   }
   std::uint32_t count() const { return in_use_; }
+  bool under_pressure() const {  // of one at least
+    return std::ranges::any_of(
+        in_use(), [](const auto& device) { return device->residency.under_pressure(); });
+  }
   void use(std::uint32_t ordinal) { in_use_ = std::max(in_use_, ordinal + 1); }
 
  private:

@@ -240,8 +240,23 @@ void Placer::hold(std::span<const Access> accesses, std::uint32_t stream) {
       if (until[device][i] > held) {
         held = until[device][i];
         commands_.hold_launch(device, stream, held, !alone);
+        holds_ = true;
+        short_at_ = now_.launch;
       }
     }
+  }
+}
+
+void Placer::end_holds(std::uint64_t iteration) {
+  if (!holds_) {
+    return;
+  }
+  if (devices_.under_pressure()) {
+    short_at_ = now_.launch;
+  } else if (now_.launch - short_at_ >
+             2 * std::max<std::uint64_t>(iteration, settings_.parameters.iteration.least_period)) {
+    commands_.end_holds();
+    holds_ = false;
   }
 }
 

@@ -46,6 +46,9 @@ class Placer {
   bool place_scheduled(UmBlock& block, const SpanUse& use, std::uint64_t period);
   // The launch at hand starts once its blocks are there.
   void hold(std::span<const Access> accesses, std::uint32_t stream);
+  // Launches are held no longer, where memory has not been short of for two iterations of so many
+  // launches: until then it may be short in each of them for a while.
+  void end_holds(std::uint64_t iteration);
   // Launches after which blocks of a launch are doubted that comes again after so many: about an
   // iteration, so that whatever was lost is back after one. 0: it is not known to come again.
   std::uint64_t doubt_after(std::uint64_t period) const;
@@ -77,6 +80,8 @@ class Placer {
   // By device, stream and direction of kBringing: the latest command that a launch was held for.
   using Brought = std::array<MoveId, kBringing.size()>;
   std::array<std::array<Brought, DEEPUM_MAX_STREAMS>, DEEPUM_MAX_DEVICES> held_{};
+  LaunchIndex short_at_ = 0;  // the latest launch with memory short, or that was held
+  bool holds_ = false;        // some launch was held, and holds have not ended since
 };
 
 }  // namespace deepum::core

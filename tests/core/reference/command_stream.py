@@ -127,6 +127,10 @@ class CommandStream:
             self.make("hold", device, After(0, 1 << stream, move), advice=int(behind_others))
         )
 
+    def end_holds(self) -> None:
+        """Launches from the one at hand on wait for nothing, until another is held."""
+        self.commands.append(self.make("hold", 0, NOTHING))
+
     def direction(self, move: int) -> str:
         """Of that command; none where there is none, or it was long ago."""
         return (

@@ -131,8 +131,7 @@ class Reference(ContentListener):
     @property
     def wants_reads(self) -> bool:
         declared = self.settings.writes == BY_OPERATORS and bool(self.settings.advice & DUPLICATE)
-        short = any(device.residency.under_pressure() for device in self.devices.in_use())
-        return declared and short and self.learning.learning()
+        return declared and self.devices.under_pressure() and self.learning.learning()
 
     def process(self, event: events.Event) -> None:
         self.now.event = event.sequence
@@ -175,6 +174,7 @@ class Reference(ContentListener):
         self.uses.begin_trials(accesses, event.stream, self.trials)
         self.growth.launched(event.device)
         self.placer.hold(accesses, event.stream)
+        self.placer.end_holds(self.detector.period or self.now.iteration)
         self.note_uses(event, accesses)
         self.iterations.touched(accesses)
 

@@ -118,5 +118,8 @@ class Devices:
     def of(self, block: UmBlock) -> DeviceMemory:
         return self[block.device]
 
+    def under_pressure(self) -> bool:
+        return any(device.residency.under_pressure() for device in self.in_use())
+
     def in_use(self) -> list[DeviceMemory]:
         return [device for _, device in sorted(self.by_ordinal.items())]

@@ -17,6 +17,7 @@ from reference.placement.device_memory import DeviceMemory, Devices
 from reference.placement.growth_forecast import GrowthForecast
 from reference.placement.room_maker import RoomMaker, Urgency
 from reference.prediction.execution_table import Execution
+from reference.prediction.iteration_meter import LEAST_PERIOD
 from reference.settings import by_next_use
 
 LEAST_DOUBT = 16  # launches for which what is known to be there is not doubted
@@ -42,6 +43,8 @@ class Placer:
     rules: list[TransferRule] = field(default_factory=list)
     # By device, stream and kind: the latest move held for.
     held: dict[tuple[int, int, str], int] = field(default_factory=dict)
+    holds: bool = False  # some launch was held, and holds have not ended since
+    short_at: int = 0  # the latest launch with memory short, or that was held
 
     def placement(self, launch: int, urgency: Urgency, execution: Execution) -> Placement:
         """Blocks are doubted after a little less than the period, so that whatever was lost is back
@@ -185,3 +188,12 @@ class Placer:
                 self.commands.hold_launch(
                     device, stream, move, not self.departures.wait_for_stream_alone(device, stream)
                 )
+                self.holds, self.short_at = True, self.now.launch
+
+    def end_holds(self, iteration: int) -> None:
+        """Where memory has not been short for two iterations of so many launches."""
+        if self.devices.under_pressure():
+            self.short_at = self.now.launch
+        elif self.holds and self.now.launch - self.short_at > 2 * max(iteration, LEAST_PERIOD):
+            self.commands.end_holds()
+            self.holds = False
