@@ -3,6 +3,7 @@ plans, of the lower bound of unified memory, and the longest step while plans ar
 
     python benchmarks/planned.py                            # all points, gated, expected costs
     python benchmarks/planned.py --mode lock-step --costs kind
+    python benchmarks/planned.py --set others               # all other pairs that do not fit
     python benchmarks/planned.py --set held-out             # those that nothing is tuned on
     python benchmarks/planned.py --set g10 --g10 FOLDER     # G10's, which are in that folder
     python benchmarks/planned.py --set h100 --costs machine # the driver as it was measured there
@@ -26,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import truediv
 from pathlib import Path
-from statistics import fmean, geometric_mean
+from statistics import fmean, geometric_mean, median
 from typing import Any
 
 from kept import ROOT, Kept, add_costs, measure_points, names_of, results_in
@@ -117,6 +118,8 @@ TIGHTER = {
     "driver_bound_ms": "with the driver's costs",
     "plans_bound_ms": "of all plans, with them",
 }
+AIMS = (1.05, 1.15)  # of the bound: in the mean, and for the worst pair
+EVERYDAY = "gated, expected costs"  # the run that a user would meet
 MACHINES_OWN = "machine"  # costs: what the machine's own driver does
 COUNTED = 3  # of the last steps, without the very last
 FIRST_KNOWN = 4  # steps behind which the default policy is steady
@@ -178,8 +181,34 @@ def _step(at: Point, policy: str, mode: str, costs: str) -> dict[str, float]:
 
 
 def table(kept: dict[str, Any]) -> str:
-    """Of all points, in Markdown, one for each mode and costs."""
-    return "\n".join(_of(name, one["points"]) for name, one in kept["runs"].items())
+    """Of all points, in Markdown, one for each mode and costs; and what they come to, of all pairs
+    that do not fit.
+    """
+    tables = [_of(name, one["points"]) for name, one in kept["runs"].items()]
+    return "\n".join([*_together(kept["runs"]), *tables])
+
+
+def _together(runs: dict[str, Any]) -> list[str]:
+    """A table of the mean, the median and the worst of the runs of the named points and of the
+    others, which are all pairs of NOT_FITTING; none where one of the two is missing.
+    """
+    if "others, " + EVERYDAY not in runs or EVERYDAY not in runs:
+        return []
+    points = {**runs[EVERYDAY]["points"], **runs["others, " + EVERYDAY]["points"]}
+    policies = [one for one in STEPS if all(one in p["policies"] for p in points.values())]
+    columns = [f"all {len(points)}, {EVERYDAY}: of the bound", "geometric mean", "median", "worst"]
+    columns += ["at", *(f"up to {most}" for most in AIMS)]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for policy in policies:
+        of = {
+            point: one["policies"][policy]["ms"] / one["bound_ms"] for point, one in points.items()
+        }
+        worst = max(of, key=lambda point: of[point])
+        cells = [f"`{policy}`", f"{geometric_mean(of.values()):.3f}", f"{median(of.values()):.3f}"]
+        cells += [f"{of[worst]:.3f}", f"`{worst}`"]
+        cells += [str(sum(ratio <= most for ratio in of.values())) for most in AIMS]
+        lines.append("| " + " | ".join(cells) + " |")
+    return ["\n".join(lines) + "\n"]
 
 
 def _of(name: str, points: dict[str, Any]) -> str:
