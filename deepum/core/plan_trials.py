@@ -11,7 +11,7 @@ from deepum.core.plan import Plan
 
 _CLEARLY_WORSE = 1.25  # times an iteration: a trial ends at once,
 FAR_WORSE = 2.0  # and at so many times, from when on a plan is followed, no other is tried
-_MOST_PLANS = 2  # of an iteration: a third gains nothing (docs/decisions/025)
+_MOST_PLANS = 2  # of an iteration: a third like them gains nothing (docs/decisions/025)
 _LEAST_GAIN = 0.005  # part of an iteration that a plan has to save
 _NOT_SHORTER = "iterations are not shorter with it"
 
@@ -33,13 +33,15 @@ class Outcome:
 @dataclass
 class Trials:
     """Of the iterations of a run, one after the other. best: the plan that is kept so far, if any
-    pays. us: an iteration with it, or without one.
+    pays. us: an iteration with it, or without one. most_plans: of an iteration; asked: plans of
+    this one that were asked for.
     """
 
     best: Plan | None = None
     us: float = 0.0
     outcomes: list[Outcome] = field(default_factory=list)
-    _requests: int = 0  # plans of this iteration
+    most_plans: int = _MOST_PLANS
+    asked: int = field(default=0, init=False)
 
     @property
     def latest(self) -> Outcome:
@@ -53,7 +55,7 @@ class Trials:
                 outcome.kept = False
                 outcome.reason = outcome.reason or "the iteration changed"
         self.best = None
-        self._requests = 0
+        self.asked = 0
 
     def follow(self, given: Plan) -> None:
         """A plan that was given is kept until it was tried."""
@@ -64,7 +66,7 @@ class Trials:
     def ask(self, launches: int) -> None:
         """A plan of that iteration is asked for, to be better than the best so far."""
         self.outcomes.append(Outcome(launches, self.us))
-        self._requests += 1
+        self.asked += 1
 
     def refuse(self, launches: int, reason: str) -> None:
         """No plan of that iteration is asked for."""
@@ -96,7 +98,7 @@ class Trials:
     @property
     def wants_another(self) -> bool:
         """Whether one more plan of this iteration is to be made."""
-        return self._requests < _MOST_PLANS
+        return self.asked < self.most_plans
 
     def summary(self) -> list[dict[str, Any]]:
         """What became of each plan, for statistics."""

@@ -24,6 +24,9 @@ _SETTLING_ITERATIONS = 1  # with a plan, before it is measured
 # part at least, and so many times at most.
 _LEARNED = 0.01
 _MOST_RECORDINGS = 8
+# With clean pages, plans in that order, which have what is only read on the host as well, or not:
+# what duplicates cost the driver is not known beforehand.
+_WITH_DUPLICATES = (False, True, True)
 # Of another iteration, until the plan that is kept is given up for it: an evaluation phase is over
 # sooner.
 _OTHER_ITERATIONS = 16
@@ -32,9 +35,16 @@ _OTHER_ITERATIONS = 16
 class Planning(Protocol):
     """Where plans are made, beside the program."""
 
-    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
+    def begin(
+        self,
+        recording: Recording,
+        times: Sequence[LaunchTime],
+        memory_bytes: int,
+        *,
+        duplicates: bool,
+    ) -> None:
         """Asks for a plan that takes no more memory than that. times: of whole iterations, with
-        whatever was followed last.
+        whatever was followed last. duplicates: what is only read may be on the host as well.
         """
 
     def poll(self) -> Plan | str | None:
@@ -81,6 +91,8 @@ class PlannedPolicy:
     _hopeless: set[int] = field(default_factory=set, init=False)  # iterations, by launches
 
     def __post_init__(self) -> None:
+        if self._duplicates:
+            self._trials.most_plans = len(_WITH_DUPLICATES)
         if self.given is not None:
             self._untried = self.given
             self._trials.follow(self.given)
@@ -193,11 +205,16 @@ class PlannedPolicy:
         else:
             self._ask(statistics)
 
+    @property
+    def _duplicates(self) -> bool:
+        """Clean pages are on."""
+        return bool(self.core.settings.advice & lib.DEEPUM_ADVISE_DUPLICATE)
+
     def _learns_more(self, recording: Recording) -> bool:
         """With clean pages, what launches only read becomes known by and by: more was known of this
         recording than of the one before.
         """
-        if not self.core.settings.advice & lib.DEEPUM_ADVISE_DUPLICATE:
+        if not self._duplicates:
             return False
         before, self._known = self._known, recording.blocks_read
         self._recordings += 1
@@ -205,9 +222,15 @@ class PlannedPolicy:
 
     def _ask(self, statistics: CoreStatistics) -> None:
         assert self._recording is not None
+        duplicates = self._duplicates and _WITH_DUPLICATES[self._trials.asked]
         self._trials.ask(self._period)
         room = statistics.capacity_bytes - self.core.settings.headroom_blocks * UM_BLOCK_BYTES
-        self.planning.begin(self._recording, self._timeline.since(self._since), max(room, 1))
+        self.planning.begin(
+            self._recording,
+            self._timeline.since(self._since),
+            max(room, 1),
+            duplicates=duplicates,
+        )
         self.phase = Phase.PLANNING
 
     def _await_plan(self, statistics: CoreStatistics) -> None:

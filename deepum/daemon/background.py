@@ -32,15 +32,13 @@ class BackgroundPlanning:
         self,
         link: Callable[[], LinkRates],
         *,
-        duplicates: bool,
         command: Sequence[str] = _WORKER,
         most_seconds: float = MOST_SECONDS,
     ) -> None:
-        """link: asked when a plan is. duplicates: as `Options` has it. command: reads a request
-        from its standard input and writes a plan.
+        """link: asked when a plan is. command: reads a request from its standard input and writes a
+        plan.
         """
         self._link = link
-        self._duplicates = duplicates
         self._command = command
         self._most_seconds = most_seconds
         self._worker: subprocess.Popen[bytes] | None = None
@@ -49,11 +47,18 @@ class BackgroundPlanning:
         self._until = 0.0
         self._refused: str | None = None  # why no worker could be started
 
-    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
+    def begin(
+        self,
+        recording: Recording,
+        times: Sequence[LaunchTime],
+        memory_bytes: int,
+        *,
+        duplicates: bool,
+    ) -> None:
         """As `Planning` has it. That no process can be started is told by `poll`."""
         self.stop()
         rates = self._link()
-        options = Options(memory_bytes, rates.in_gbps, rates.out_gbps, self._duplicates)
+        options = Options(memory_bytes, rates.in_gbps, rates.out_gbps, duplicates)
         try:
             self._plan, self._errors = _anonymous("plan"), _anonymous("errors")
             with _anonymous("request") as request:

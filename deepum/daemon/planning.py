@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deepum.configuration.setting import Value
 from deepum.core import Core, Plan
 from deepum.core.planned import PlannedPolicy, Planning
 from deepum.daemon.background import BackgroundPlanning
@@ -89,7 +88,6 @@ class SessionPlanning:
 
 def session_planning(
     core: Core,
-    values: Mapping[str, Value],
     environment: Mapping[str, str],
     warn: Callable[[str], None],
     given: Plan | None,
@@ -104,5 +102,4 @@ def session_planning(
                 warn(warning)
         return known[0]
 
-    planning = BackgroundPlanning(link, duplicates=values["advice"] == "all")
-    return SessionPlanning(core, planning, warn, given)
+    return SessionPlanning(core, BackgroundPlanning(link), warn, given)

@@ -101,7 +101,7 @@ class Session:
         self._report = Report(Path(folder) if folder else None, hello.pid)
         if self._values["policy"] == PLANNED:
             self._planning = session_planning(
-                self._core, self._values, hello.environment, self._report.warnings.append, plan
+                self._core, hello.environment, self._report.warnings.append, plan
             )
 
     def _load_profile(self) -> bytes | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deepum._core import lib
 from deepum.core import Core, LaunchTime, Plan, Recording
 from deepum.core.plan_requests import Options, Request
 from deepum.core.planned import PlannedPolicy
@@ -18,14 +17,20 @@ from deepum.simulate.replay import Watch
 class ImmediatePlanning:
     """Plans within the call, on that link: GB/s (10^9)."""
 
-    def __init__(self, in_gbps: float, out_gbps: float, *, duplicates: bool) -> None:
+    def __init__(self, in_gbps: float, out_gbps: float) -> None:
         self._link = in_gbps, out_gbps
-        self._duplicates = duplicates
         self._found: Plan | str | None = None
 
-    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
+    def begin(
+        self,
+        recording: Recording,
+        times: Sequence[LaunchTime],
+        memory_bytes: int,
+        *,
+        duplicates: bool,
+    ) -> None:
         """As `deepum.core.planned.Planning` has it."""
-        options = Options(memory_bytes, *self._link, self._duplicates)
+        options = Options(memory_bytes, *self._link, duplicates)
         try:
             self._found = planned(Request(recording, times, options))
         except (DeepumError, ValueError) as error:
@@ -53,12 +58,8 @@ def planning(
         if policy.plan is not None:
             core.follow_plan(policy.plan.launches, policy.plan.moves)
             return lambda: None
-        duplicates = policy.changes.get("advice") == lib.DEEPUM_ADVISE_ALL
         made = PlannedPolicy(
-            core,
-            ImmediatePlanning(
-                float(preset.h2d_gbps), float(preset.d2h_gbps), duplicates=duplicates
-            ),
+            core, ImmediatePlanning(float(preset.h2d_gbps), float(preset.d2h_gbps))
         )
         if finished is not None:
             finished(made)

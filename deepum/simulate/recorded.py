@@ -31,7 +31,14 @@ class _RequestSink:
     def __init__(self) -> None:
         self.request: tuple[Recording, int] | None = None
 
-    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
+    def begin(
+        self,
+        recording: Recording,
+        times: Sequence[LaunchTime],
+        memory_bytes: int,
+        *,
+        duplicates: bool,
+    ) -> None:
         """As `deepum.core.planned.Planning` has it."""
         self.request = recording, memory_bytes
 

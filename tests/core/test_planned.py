@@ -30,10 +30,19 @@ class FakePlanning:
     def __init__(self, *answers: Plan | str) -> None:
         self.answers = list(answers)
         self.requests: list[tuple[Recording, Sequence[LaunchTime], int]] = []
+        self.duplicates: list[bool] = []  # of each request
         self._due = False
 
-    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
+    def begin(
+        self,
+        recording: Recording,
+        times: Sequence[LaunchTime],
+        memory_bytes: int,
+        *,
+        duplicates: bool,
+    ) -> None:
         self.requests.append((recording, times, memory_bytes))
+        self.duplicates.append(duplicates)
         self._due = True
 
     def poll(self) -> Plan | str | None:
@@ -376,3 +385,22 @@ def test_the_second_plan_is_made_of_what_ran_with_the_first() -> None:
         int.from_bytes(recording.launches[8:16], "little") for recording, _, _ in planning.requests
     )
     assert second > first
+
+
+def test_with_clean_pages_a_plan_without_duplicates_and_two_with_them_are_tried() -> None:
+    """The second is the best: the third is no better, and the first was."""
+    planning = FakePlanning(plan(1), plan(2), plan(3))
+    program = Learning(planning, 3)
+    for plans, us in ((1, 100), (2, 90), (3, 80)):
+        program.iterate_until_requests(plans, us)
+    program.iterate(80, 6)
+    assert planning.duplicates == [False, True, True]
+    assert is_about(program, Phase.FOLLOWING) and program.policy.plan == plan(2)
+
+
+def test_without_clean_pages_no_plan_has_duplicates() -> None:
+    planning = FakePlanning(plan(1), plan(2))
+    program = Program(planning)
+    program.iterate_until_requests(2, 90)
+    program.iterate(80, 6)
+    assert planning.duplicates == [False, False] and is_about(program, Phase.FOLLOWING)

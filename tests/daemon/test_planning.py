@@ -48,7 +48,14 @@ class FakePlanning:
         self.polls = 0
         self.stops = 0
 
-    def begin(self, recording: Recording, times: Sequence[LaunchTime], memory_bytes: int) -> None:
+    def begin(
+        self,
+        recording: Recording,
+        times: Sequence[LaunchTime],
+        memory_bytes: int,
+        *,
+        duplicates: bool,
+    ) -> None:
         self.requests.append(memory_bytes)
 
     def poll(self) -> Plan | str | None:
@@ -118,7 +125,7 @@ def test_the_policy_is_polled_every_few_milliseconds_and_while_a_plan_is_made(
 
 def test_a_policy_that_fails_ends_plans_and_nothing_else(warned: list[str]) -> None:
     class Broken(FakePlanning):
-        def begin(self, *_: Any) -> None:
+        def begin(self, *_: Any, duplicates: bool) -> None:
             raise ValueError("no room")
 
     sweep, planning, now = Sweep(), Broken(), [0.0]
@@ -157,7 +164,7 @@ def planning() -> Iterator[Make]:
     def make(script: str | None = None, **options: Any) -> BackgroundPlanning:
         if script is not None:
             options["command"] = [sys.executable, "-c", script]
-        made.append(BackgroundPlanning(lambda: LinkRates(12, 12), duplicates=False, **options))
+        made.append(BackgroundPlanning(lambda: LinkRates(12, 12), **options))
         return made[-1]
 
     yield make
@@ -180,7 +187,7 @@ def answer_of(planning: BackgroundPlanning) -> Plan | str:
 
 def ask(planning: BackgroundPlanning) -> Plan | str:
     """Asks for a plan of the sweep, and waits for it."""
-    planning.begin(*recorded(), (CARD_BLOCKS - 16) << 21)
+    planning.begin(*recorded(), (CARD_BLOCKS - 16) << 21, duplicates=False)
     return answer_of(planning)
 
 
@@ -195,7 +202,7 @@ def test_the_worker_makes_a_plan_that_a_core_takes(planning: Make) -> None:
 
 def test_a_worker_that_refuses_tells_why(planning: Make) -> None:
     made = planning()
-    made.begin(Recording(b"", b""), [], 1 << 30)
+    made.begin(Recording(b"", b""), [], 1 << 30, duplicates=False)
     assert answer_of(made) == "recording: has no launches"
 
 
@@ -232,7 +239,7 @@ def test_nobody_waits_for_a_worker_that_does_not_read(planning: Make) -> None:
     made = planning("import time; time.sleep(60)")
     recording = Recording(bytes(64 << 20), b"")  # more than a pipe holds
     began = time.monotonic()
-    made.begin(recording, [], 1 << 30)
+    made.begin(recording, [], 1 << 30, duplicates=False)
     assert made.poll() is None
     made.stop()
     assert time.monotonic() - began < 10 and made.poll() is None
