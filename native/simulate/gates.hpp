@@ -17,7 +17,7 @@ class Gates {
  public:
   Gates(um_model::Engine& engine, um_model::Host mover) : engine_(engine), mover_(mover) {}
 
-  bool used() const { return used_; }  // there has been something to wait for
+  bool used() const { return used_; }                   // there has been something to wait for
   bool wanted() const { return used_ && !suspended_; }  // a new launch has one
   // The program's side: the launch is about to be queued on that stream, or on one of which nothing
   // is known yet.
