@@ -46,7 +46,7 @@ class Placer {
   bool place_scheduled(UmBlock& block, const SpanUse& use, std::uint64_t period);
   // The launch at hand starts once its blocks are there.
   void hold(std::span<const Access> accesses, std::uint32_t stream);
-  // Launches are held no longer, where memory has not been short of for two iterations of so many
+  // Launches are held no longer, where memory has not been short for two iterations of so many
   // launches: until then it may be short in each of them for a while.
   void end_holds(std::uint64_t iteration);
   // Launches after which blocks of a launch are doubted that comes again after so many: about an
