@@ -18,8 +18,8 @@ sys.path.append(str(HERE.parent / "runtime"))
 from daemon_side import EXECUTE, HOLD, LIBRARIES, Command, Event, FakeDaemon  # noqa: E402
 
 # Gates are in use, and the mover's writes do not come. `waits_for_gates` tells of a call whether it
-# came back before the gate of a launch before it opened; meanwhile another gate opens again and
-# again, so that none are taken for stuck.
+# came back before the gate of a launch before it opened; from before the call on another gate opens
+# again and again, so that none are taken for stuck.
 PROLOGUE = """
 import threading, time
 for name in ("fake_words", "fake_waited_at", "fake_pinned"): getattr(cuda, name).restype = c.c_uint64
@@ -35,11 +35,12 @@ word().value = 1 << 40
 def waits_for_gates(call):
     word().value = 0
     launch(kernel, a)
-    opened = []
+    opened, begun = [], threading.Event()
     def others():
-        for _ in range(20): word(64).value += 1; time.sleep(0.005)
+        until = time.monotonic() + 0.1
+        while time.monotonic() < until: word(64).value += 1; begun.set(); time.sleep(0.002)
         opened.append(True); word().value = 1 << 40
-    thread = threading.Thread(target=others); thread.start()
+    thread = threading.Thread(target=others); thread.start(); begun.wait()
     call(); found = bool(opened); thread.join()
     return found
 """
