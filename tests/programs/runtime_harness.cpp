@@ -365,6 +365,7 @@ void h_no_discards() { driver().MemDiscardAndPrefetchBatchAsync = nullptr; }
 void h_bare_discards() { driver().MemDiscardBatchAsync = bare_discard; }
 void h_discard_error(int error) { discard_error = error; }
 void h_locked_wait() { before_locked_wait(); }
+int h_waits_at_gates() { return waits_at_gates(); }
 void h_next_launch_ungated() { next_launch_ungated(); }
 void h_value_wait(unsigned) { before_value_wait(); }
 void h_graph(unsigned stream) { before_graph(program_stream(stream)); }

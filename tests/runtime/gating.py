@@ -56,11 +56,11 @@ def first(decide: Decide) -> Decide:
     return once
 
 
-# The first launch begins it: gates are there from the second on, a moment after their words have
-# been registered.
+# The first launch begins it: gates are there from the second on.
 BEGIN = (
     "enter(); allocate(64); execute(); began = wait_calls(lambda all: "
-    "any(c.startswith('register') for c in all)); time.sleep(0.05)\n"
+    "any(c.startswith('register') for c in all))\n"
+    "while not call('waits_at_gates'): time.sleep(0.002)\n"
 )
 
 

@@ -97,7 +97,7 @@ def test_gates_are_suspended_while_no_launch_is_held(run: Run, runtime_folder: P
 
     snippet = f"""{BEGIN}
 sequences = []
-for _ in range(4): sequences.append(execute()); time.sleep(0.2)
+for _ in range(4): sequences.append(execute()); time.sleep(0.5)
 tell(sequences=sequences, began=began, calls=calls())
 """
     with FakeDaemon(runtime_folder, decide) as daemon:
