@@ -111,10 +111,10 @@ tell(sequences=sequences, began=began, calls=calls())
         if call.split()[0] in ("gate", "launch")
         or (call.startswith("record") and call.endswith(" s0"))
     ]
-    assert program == [
-        "launch", "record", "gate", "launch", "record", "launch", "launch", "record",
-        "gate", "launch", "record",
-    ], "what had no gate has a marker before the next one"  # fmt: skip
+    assert "launch launch" in " ".join(program), "not each launch has a marker"
+    assert program[-4:] == ["record", "gate", "launch", "record"], (
+        "what had no gate has a marker before the next one"
+    )
 
 
 def test_what_is_held_for_nothing_opens_with_its_decision(run: Run, runtime_folder: Path) -> None:
