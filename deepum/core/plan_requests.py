@@ -18,6 +18,19 @@ _TIME_BYTES = 24
 
 
 @dataclass(frozen=True)
+class PlanInput:
+    """What a plan is to be made of. times: when launches had completed, of whole iterations, with
+    whatever was followed last. memory_bytes: what the plan may have. duplicates: what is only read
+    may be on the host as well.
+    """
+
+    recording: Recording
+    times: Sequence[LaunchTime]
+    memory_bytes: int
+    duplicates: bool = False
+
+
+@dataclass(frozen=True)
 class Options:
     """memory_bytes: what the plan may have. in_gbps, out_gbps: of the link, GB/s (10^9). seconds:
     that planning may take. duplicates: as `RecordedIteration` has it.
@@ -37,6 +50,12 @@ class Request:
     recording: Recording
     times: Sequence[LaunchTime]
     options: Options
+
+    @classmethod
+    def of(cls, asked: PlanInput, in_gbps: float, out_gbps: float) -> Request:
+        """For a link of these rates, GB/s (10^9)."""
+        options = Options(asked.memory_bytes, in_gbps, out_gbps, asked.duplicates)
+        return cls(asked.recording, asked.times, options)
 
     def encode(self) -> bytes:
         """As `decode` reads it."""

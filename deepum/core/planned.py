@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from deepum._core import lib
 from deepum.core.engine import Core, CoreStatistics
-from deepum.core.plan import LaunchTime, Plan, Recording
+from deepum.core.plan import Plan, Recording
+from deepum.core.plan_requests import PlanInput
 from deepum.core.plan_trials import FAR_WORSE, Outcome, Trials
 from deepum.core.timeline import Timeline
 from deepum.core.writer import UM_BLOCK_BYTES
@@ -35,17 +36,8 @@ _OTHER_ITERATIONS = 16
 class Planning(Protocol):
     """Where plans are made, beside the program."""
 
-    def begin(
-        self,
-        recording: Recording,
-        times: Sequence[LaunchTime],
-        memory_bytes: int,
-        *,
-        duplicates: bool,
-    ) -> None:
-        """Asks for a plan that takes no more memory than that. times: of whole iterations, with
-        whatever was followed last. duplicates: what is only read may be on the host as well.
-        """
+    def begin(self, asked: PlanInput) -> None:
+        """Asks for a plan."""
 
     def poll(self) -> Plan | str | None:
         """The plan, or why there is none; None while it is being made."""
@@ -225,12 +217,8 @@ class PlannedPolicy:
         duplicates = self._duplicates and _WITH_DUPLICATES[self._trials.asked]
         self._trials.ask(self._period)
         room = statistics.capacity_bytes - self.core.settings.headroom_blocks * UM_BLOCK_BYTES
-        self.planning.begin(
-            self._recording,
-            self._timeline.since(self._since),
-            max(room, 1),
-            duplicates=duplicates,
-        )
+        times = self._timeline.since(self._since)
+        self.planning.begin(PlanInput(self._recording, times, max(room, 1), duplicates))
         self.phase = Phase.PLANNING
 
     def _await_plan(self, statistics: CoreStatistics) -> None:

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
-from deepum.core import LaunchTime, Plan, Recording, plan_files
-from deepum.core.plan_requests import Options, Request
+from deepum.core import Plan, plan_files
+from deepum.core.plan_requests import PlanInput, Request
 from deepum.daemon.link import LinkRates
 from deepum.paths import PACKAGE
 
@@ -47,22 +47,14 @@ class BackgroundPlanning:
         self._until = 0.0
         self._refused: str | None = None  # why no worker could be started
 
-    def begin(
-        self,
-        recording: Recording,
-        times: Sequence[LaunchTime],
-        memory_bytes: int,
-        *,
-        duplicates: bool,
-    ) -> None:
+    def begin(self, asked: PlanInput) -> None:
         """As `Planning` has it. That no process can be started is told by `poll`."""
         self.stop()
         rates = self._link()
-        options = Options(memory_bytes, rates.in_gbps, rates.out_gbps, duplicates)
         try:
             self._plan, self._errors = _anonymous("plan"), _anonymous("errors")
             with _anonymous("request") as request:
-                request.write(Request(recording, times, options).encode())
+                request.write(Request.of(asked, rates.in_gbps, rates.out_gbps).encode())
                 request.flush()
                 request.seek(0)
                 self._worker = subprocess.Popen(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from deepum.core import Core, LaunchTime, Plan, Recording
-from deepum.core.plan_requests import Options, Request
+from deepum.core import Core, Plan
+from deepum.core.plan_requests import PlanInput, Request
 from deepum.core.planned import PlannedPolicy
 from deepum.errors import DeepumError
 from deepum.planners.worker import planned
@@ -21,18 +21,10 @@ class ImmediatePlanning:
         self._link = in_gbps, out_gbps
         self._found: Plan | str | None = None
 
-    def begin(
-        self,
-        recording: Recording,
-        times: Sequence[LaunchTime],
-        memory_bytes: int,
-        *,
-        duplicates: bool,
-    ) -> None:
+    def begin(self, asked: PlanInput) -> None:
         """As `deepum.core.planned.Planning` has it."""
-        options = Options(memory_bytes, *self._link, duplicates)
         try:
-            self._found = planned(Request(recording, times, options))
+            self._found = planned(Request.of(asked, *self._link))
         except (DeepumError, ValueError) as error:
             self._found = str(error)
 

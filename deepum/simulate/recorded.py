@@ -5,12 +5,13 @@ is followed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from deepum.core import Core, Execute, LaunchTime, Plan, Recording, events
-from deepum.core.plan_requests import Options, Request
+from deepum.core.plan_requests import PlanInput, Request
 from deepum.core.planned import PlannedPolicy
 from deepum.errors import DeepumError, UsageError
 from deepum.planners.problem import Floats
@@ -29,22 +30,15 @@ class _RequestSink:
     """Keeps what a plan is asked for with, and plans nothing."""
 
     def __init__(self) -> None:
-        self.request: tuple[Recording, int] | None = None
+        self.asked: PlanInput | None = None
 
-    def begin(
-        self,
-        recording: Recording,
-        times: Sequence[LaunchTime],
-        memory_bytes: int,
-        *,
-        duplicates: bool,
-    ) -> None:
+    def begin(self, asked: PlanInput) -> None:
         """As `deepum.core.planned.Planning` has it."""
-        self.request = recording, memory_bytes
+        self.asked = asked
 
     def poll(self) -> Plan | str | None:
         """That there is no plan."""
-        return None if self.request is None else "the iteration is recorded"
+        return None if self.asked is None else "the iteration is recorded"
 
     def stop(self) -> None:
         """Nothing is under way."""
@@ -85,14 +79,14 @@ def request(workload: Workload, machine: str, memory_bytes: int | None) -> Reque
         )
     except ValueError as error:
         raise UsageError(f"workload {workload.name}: {error}; record it anew") from None
-    if sink.request is None:
+    if sink.asked is None:
         return None
-    recording, memory = sink.request
+    recording = sink.asked.recording
     # Of a run that is not observed: there launches have the sequences of their events.
     unlimited = run(workload, machine, BY_NAME["unlimited"], keep_launches=True)
     times = _times(recording, _launch_ns(workload.trace, unlimited.launches))
-    options = Options(memory, float(preset.h2d_gbps), float(preset.d2h_gbps))
-    return Request(recording, times, options)
+    asked = replace(sink.asked, times=times)
+    return Request.of(asked, float(preset.h2d_gbps), float(preset.d2h_gbps))
 
 
 def _launch_ns(trace: Trace, launches: Sequence[Launch]) -> Floats:

@@ -39,6 +39,11 @@ class Program:
         self.core.process(self.writer.take())
         return self.core.take_commands()
 
+    def idle(self, launches: int) -> None:
+        """Launches that use no memory."""
+        for number in range(launches):
+            self.writer.execute(5000 + number, ())
+
     def gather(self, times: int, where: BlockRange = TABLE) -> list[Command]:
         return [command for i in range(times) for command in self.launch(i, where, SPARSE)]
 
@@ -242,24 +247,43 @@ def test_a_lookup_is_no_use_of_what_is_mapped() -> None:
     program = Program(eviction_order=2, launch_queue=64, prefetch_degree=1)
     table, short = BlockRange(0, 0, 8), BlockRange(0, 8, 8)
 
-    def idle(launches: int) -> None:
-        for number in range(launches):
-            program.writer.execute(5000 + number, ())
-
     def begin() -> set[tuple[int, int]]:
         program.launch(OTHERS, REST)
         program.launch(OPTIMIZER, table)
-        idle(64)
+        program.idle(64)
         return moved(program.launch(4, short), "evict")
 
     for _ in range(4):
         begin()
-        idle(8)
+        program.idle(8)
         program.launch(LOOKED_UP, table, SPARSE)
-        idle(60)
+        program.idle(60)
         program.launch(OTHERS + 100, REST)
-        idle(120)
+        program.idle(120)
     assert begin() == {(0, block) for block in range(8)}
+
+
+def test_what_is_read_in_place_hides_nothing_that_may_leave() -> None:
+    """By next use, with all that is there used just now: the mapped table, which a lookup does not
+    renew, was used longest ago and may not leave, so that others leave for the lookup's result.
+    """
+    program = Program(eviction_order=2, launch_queue=64, prefetch_degree=1)
+    table, result = BlockRange(0, 0, 8), BlockRange(0, 19, 1)
+
+    for _ in range(4):
+        program.launch(OPTIMIZER, table)
+        program.idle(100)
+        program.launch(LOOKED_UP, table, SPARSE)
+        program.idle(100)
+        program.launch(OTHERS, BlockRange(0, 8, 11))
+    program.writer.execute(OPTIMIZER + 10, unknown=(table, REST))
+    assert advice(program.launch(LOOKED_UP, table, SPARSE)) == [], "it is mapped"
+    program.writer.execute(OPTIMIZER + 10, unknown=(table, REST))
+    program.writer.execute(LOOKED_UP + 10, unknown=(table, result), flags=SPARSE)
+    program.core.process(program.writer.take())
+    commands = program.core.take_commands()
+    assert moved(commands) == {(0, 19)}
+    assert {slot for slot, _ in moved(commands, "evict")} == {1}
 
 
 def test_a_table_is_mapped_only_where_memory_is_short_and_that_is_asked_for() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from deepum.core import (
@@ -16,8 +14,8 @@ from deepum.core import (
     PlannedKind,
     PlannedMove,
     PlanPoint,
-    Recording,
 )
+from deepum.core.plan_requests import PlanInput
 from deepum.core.planned import Phase, PlannedPolicy
 from deepum.core.timeline import Timeline
 
@@ -29,20 +27,11 @@ class FakePlanning:
 
     def __init__(self, *answers: Plan | str) -> None:
         self.answers = list(answers)
-        self.requests: list[tuple[Recording, Sequence[LaunchTime], int]] = []
-        self.duplicates: list[bool] = []  # of each request
+        self.requests: list[PlanInput] = []
         self._due = False
 
-    def begin(
-        self,
-        recording: Recording,
-        times: Sequence[LaunchTime],
-        memory_bytes: int,
-        *,
-        duplicates: bool,
-    ) -> None:
-        self.requests.append((recording, times, memory_bytes))
-        self.duplicates.append(duplicates)
+    def begin(self, asked: PlanInput) -> None:
+        self.requests.append(asked)
         self._due = True
 
     def poll(self) -> Plan | str | None:
@@ -129,15 +118,15 @@ def test_a_plan_with_which_iterations_are_shorter_is_kept_and_another_is_tried()
     program = Program(planning)
     program.iterate_until_requests(1)
     assert is_about(program, Phase.SETTLING)
-    recording, times, memory = planning.requests[0]
-    assert recording.launch_count == LAUNCHES and len(times) > 2 * LAUNCHES
-    assert 0 < memory < CAPACITY << 21
+    asked = planning.requests[0]
+    assert asked.recording.launch_count == LAUNCHES and len(asked.times) > 2 * LAUNCHES
+    assert 0 < asked.memory_bytes < CAPACITY << 21
     program.iterate_until_requests(2, 90)
     program.iterate(95, 6)
     assert is_about(program, Phase.FOLLOWING) and program.policy.plan == plan(1)
     assert kept(program) == [True, False]
-    later = planning.requests[1][1]  # of what ran with the first plan
-    assert len(later) > 2 * LAUNCHES and later[0].launch > times[-1].launch
+    later = planning.requests[1].times  # of what ran with the first plan
+    assert len(later) > 2 * LAUNCHES and later[0].launch > asked.times[-1].launch
     first, second = program.policy.summary()
     assert first["before_us"] == pytest.approx(100 * LAUNCHES)
     assert first["with_us"] < first["before_us"] and first["reason"] is None
@@ -312,7 +301,7 @@ def test_an_evaluation_does_not_end_a_plan_and_another_program_does() -> None:
     assert planned_launches(program) == before + LAUNCHES
     program.iterate(80, 40, first=500, launches=32)
     assert program.policy.plan is None
-    assert planning.requests[-1][0].launch_count == 32
+    assert planning.requests[-1].recording.launch_count == 32
 
 
 def test_iterations_are_timed_between_known_launches() -> None:
@@ -370,9 +359,12 @@ def test_an_iteration_is_recorded_anew_while_more_is_known_of_what_it_reads() ->
         planning = FakePlanning(plan(1), plan(2))
         program = Learning(planning, advice)
         program.iterate_until_requests(1)
-        measures[advice] = planning.requests[0][0].blocks_read, program.iterations
+        measures[advice] = planning.requests[0].recording.blocks_read, program.iterations
         program.iterate_until_requests(2, 90)
-        assert planning.requests[1][0].blocks_read > planning.requests[0][0].blocks_read or advice
+        assert (
+            planning.requests[1].recording.blocks_read > planning.requests[0].recording.blocks_read
+            or advice
+        )
     assert 0 < measures[0][0] < 2 * LAUNCHES
     assert measures[3][0] > measures[0][0] and measures[3][1] > measures[0][1]
 
@@ -382,7 +374,7 @@ def test_the_second_plan_is_made_of_what_ran_with_the_first() -> None:
     program = Program(planning)
     program.iterate_until_requests(2, 100)
     first, second = (
-        int.from_bytes(recording.launches[8:16], "little") for recording, _, _ in planning.requests
+        int.from_bytes(asked.recording.launches[8:16], "little") for asked in planning.requests
     )
     assert second > first
 
@@ -394,7 +386,7 @@ def test_with_clean_pages_a_plan_without_duplicates_and_two_with_them_are_tried(
     for plans, us in ((1, 100), (2, 90), (3, 80)):
         program.iterate_until_requests(plans, us)
     program.iterate(80, 6)
-    assert planning.duplicates == [False, True, True]
+    assert [asked.duplicates for asked in planning.requests] == [False, True, True]
     assert is_about(program, Phase.FOLLOWING) and program.policy.plan == plan(2)
 
 
@@ -403,4 +395,6 @@ def test_without_clean_pages_no_plan_has_duplicates() -> None:
     program = Program(planning)
     program.iterate_until_requests(2, 90)
     program.iterate(80, 6)
-    assert planning.duplicates == [False, False] and is_about(program, Phase.FOLLOWING)
+    assert [asked.duplicates for asked in planning.requests] == [False, False] and is_about(
+        program, Phase.FOLLOWING
+    )

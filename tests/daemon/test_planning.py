@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from deepum.core import (
     Recording,
     plan_files,
 )
+from deepum.core.plan_requests import PlanInput
 from deepum.daemon.background import BackgroundPlanning
 from deepum.daemon.link import LinkRates, link_rates
 from deepum.daemon.planning import SessionPlanning
@@ -48,15 +49,8 @@ class FakePlanning:
         self.polls = 0
         self.stops = 0
 
-    def begin(
-        self,
-        recording: Recording,
-        times: Sequence[LaunchTime],
-        memory_bytes: int,
-        *,
-        duplicates: bool,
-    ) -> None:
-        self.requests.append(memory_bytes)
+    def begin(self, asked: PlanInput) -> None:
+        self.requests.append(asked.memory_bytes)
 
     def poll(self) -> Plan | str | None:
         self.polls += 1
@@ -125,7 +119,7 @@ def test_the_policy_is_polled_every_few_milliseconds_and_while_a_plan_is_made(
 
 def test_a_policy_that_fails_ends_plans_and_nothing_else(warned: list[str]) -> None:
     class Broken(FakePlanning):
-        def begin(self, *_: Any, duplicates: bool) -> None:
+        def begin(self, asked: PlanInput) -> None:
             raise ValueError("no room")
 
     sweep, planning, now = Sweep(), Broken(), [0.0]
@@ -187,7 +181,7 @@ def answer_of(planning: BackgroundPlanning) -> Plan | str:
 
 def ask(planning: BackgroundPlanning) -> Plan | str:
     """Asks for a plan of the sweep, and waits for it."""
-    planning.begin(*recorded(), (CARD_BLOCKS - 16) << 21, duplicates=False)
+    planning.begin(PlanInput(*recorded(), (CARD_BLOCKS - 16) << 21))
     return answer_of(planning)
 
 
@@ -202,7 +196,7 @@ def test_the_worker_makes_a_plan_that_a_core_takes(planning: Make) -> None:
 
 def test_a_worker_that_refuses_tells_why(planning: Make) -> None:
     made = planning()
-    made.begin(Recording(b"", b""), [], 1 << 30, duplicates=False)
+    made.begin(PlanInput(Recording(b"", b""), [], 1 << 30))
     assert answer_of(made) == "recording: has no launches"
 
 
@@ -239,7 +233,7 @@ def test_nobody_waits_for_a_worker_that_does_not_read(planning: Make) -> None:
     made = planning("import time; time.sleep(60)")
     recording = Recording(bytes(64 << 20), b"")  # more than a pipe holds
     began = time.monotonic()
-    made.begin(recording, [], 1 << 30, duplicates=False)
+    made.begin(PlanInput(recording, [], 1 << 30))
     assert made.poll() is None
     made.stop()
     assert time.monotonic() - began < 10 and made.poll() is None

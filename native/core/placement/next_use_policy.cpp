@@ -149,8 +149,10 @@ Victim NextUsePolicy::find(const VictimQuery& query) {
   if (victim != nullptr || !query.last_resort) {
     return {victim};
   }
-  // What the launch at hand uses itself cools down behind all others.
-  if (UmBlock* const oldest = cooling_down_.head(); oldest != nullptr && may_leave(*oldest)) {
+  // What the launch at hand uses itself cools down behind all others, but for what it reads where
+  // it is.
+  if (UmBlock* const oldest = cooling_down_.find(parameters_.victim_scan, may_leave);
+      oldest != nullptr) {
     return {oldest};
   }
   victim = farthest(0, parameters_.victim_scan, may_leave);
