@@ -7,11 +7,21 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from daemon_side import DISCARD, DROP, EXECUTE, HOLD, MOVED, Command, Event, FakeDaemon
+from daemon_side import (
+    BLOCK_ACTIVE,
+    DISCARD,
+    DROP,
+    EXECUTE,
+    HOLD,
+    MOVED,
+    PREFETCH,
+    Command,
+    Event,
+    FakeDaemon,
+)
 from gating import BEGIN, Decide, first, held, waits
 from runtime_tools import Ran
 
@@ -80,25 +90,38 @@ tell(calls=began + wait_calls(lambda all: sum(c.startswith("prefetch") for c in 
 
 
 def test_gates_are_suspended_while_no_launch_is_held(run: Run, runtime_folder: Path) -> None:
-    """The second launch is the last with a gate; the fourth is held, and those behind it have gates
-    again. Memory is handed out at once meanwhile, and markers lie behind every launch no longer.
+    """The second launch is the last with a gate; a later one is held, and those behind it have
+    gates again. Memory is handed out at once meanwhile, and markers lie behind every launch no
+    longer.
     """
-    holds, launches = held(), []
+    holds = first(held())
+    launches: list[int] = []
+    blocks: list[int] = []
 
+    # What is decided about a launch may come before it is queued: these are decided behind it, by
+    # a block of PyTorch's, and a prefetch behind them shows that the mover has seen them.
     def decide(event: Event) -> list[Command]:
-        if event.kind != EXECUTE:
+        if event.kind == EXECUTE:
+            launches.append(event.sequence)
+            return holds(event)
+        if event.kind != BLOCK_ACTIVE:
             return []
-        launches.append(event.sequence)
-        if len(launches) == 2:
-            return [Command(HOLD, id=90, cause=event.sequence, count=0, streams=0)]
-        if len(launches) == 4:
-            return [replace(each, id=each.id + 90) for each in holds(event)]
-        return holds(event) if len(launches) == 1 else []
+        blocks.append(event.sequence)
+        hold = Command(HOLD, cause=launches[-1], count=0, streams=len(blocks) - 1)
+        return [hold, Command(PREFETCH, first=8 + len(blocks), cause=event.sequence)]
 
     snippet = f"""{BEGIN}
-sequences = []
-for _ in range(4): sequences.append(execute()); time.sleep(0.5)
-tell(sequences=sequences, began=began, calls=calls())
+def decided(at):
+    block(2, at)
+    behind = f" {{4096 + 18 + at}}+2 "
+    return wait_calls(lambda all: any(c.startswith("prefetch") and behind in c for c in all))
+
+sequences = [execute()]
+rest = decided(0)
+sequences += [execute(), execute()]
+rest += decided(2)
+sequences.append(execute())
+tell(sequences=sequences, began=began, calls=rest + calls())
 """
     with FakeDaemon(runtime_folder, decide) as daemon:
         facts = run(snippet).facts()
