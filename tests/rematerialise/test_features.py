@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from comparing import run, same, torch
+from comparing import in_use, run, same, torch
 
 from deepum.rematerialise.heuristics import BY_NAME
 
@@ -465,6 +465,23 @@ def test_the_deterministic_setting_is_that_of_the_call() -> None:
     same(program)
 
 
+def test_a_setting_that_only_warns_is_left_as_it_is() -> None:
+    """An error would end a program that asked for a warning."""
+
+    def program() -> Any:
+        kept = []
+        for place in range(6):
+            torch.use_deterministic_algorithms(place % 2 == 0, warn_only=True)
+            kept.append(torch.randn(40_000).exp())
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        total = sum(one.sum() for one in kept)
+        found = torch.is_deterministic_algorithms_warn_only_enabled()
+        torch.use_deterministic_algorithms(False)
+        return total, found
+
+    same(program)
+
+
 def test_the_number_of_threads_is_that_of_the_call() -> None:
     def program() -> Any:
         kept = []
@@ -498,3 +515,43 @@ def test_all_heuristics(heuristic: str) -> None:
     program = training(layers(nn.Dropout, nn.GELU, nn.Tanh), rows(256))
     expected, _ = run(program)
     same(program, expected=expected, heuristic=heuristic, sampling=False, verify=False)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize(
+    ("change", "is_ordered"),
+    [
+        (lambda place, index, given: place.index_put((index,), given, accumulate=True), False),
+        (lambda place, index, given: place.index_put((index,), given), False),
+        (lambda place, index, given: place.index_copy(0, index, given), False),
+        (lambda place, index, given: place.put(index, given[:, 0].contiguous()), False),
+        (lambda place, index, given: place.index_put((place > 0,), torch.tensor(2.0)), True),
+        (lambda place, index, given: place.index_add(0, index, given), True),
+    ],
+)
+def test_what_several_threads_write_in_any_order_is_not_run_again(
+    threads: int, change: Callable[[Any, Any, Any], Any], is_ordered: bool
+) -> None:
+    """Run again it would give another content than what the program read before: it stays, and
+    takes the room of what comes then.
+    """
+
+    def content(of: Any) -> int:
+        return int(of.view(torch.int32).sum(dtype=torch.int64).item())
+
+    def program() -> Any:
+        torch.set_num_threads(threads)
+        place, index = torch.zeros(20_000, 64), torch.randint(500, (20_000,))
+        made = change(place, index, torch.randn(20_000, 64))
+        before = content(made)
+        torch.randn(40_000, 64).exp().sum().item()
+        return content(made) == before
+
+    budget = in_use() + 23_000_000
+    if not is_ordered and threads > 1:
+        with pytest.raises(torch.OutOfMemoryError, match="pinned"):
+            run(program, budget)
+        return
+    found, statistics = run(program, budget)
+    assert found[0]
+    assert statistics.recomputed > 0

@@ -9,6 +9,11 @@ import pytest
 from comparing import same, torch
 
 from deepum.rematerialise.pytorch.operators import Operator
+from deepum.rematerialise.pytorch.unordered import (
+    UNORDERED_ON_CPU,
+    UNORDERED_ON_GPU,
+    writes_once,
+)
 
 aten: Any = torch.ops.aten
 # Arguments by whose names operators of PyTorch's keep something from call to call.
@@ -123,3 +128,26 @@ def test_an_operator_named_in_place_whose_schema_does_not_say_so() -> None:
 
     same(program)
     library._destroy()
+
+
+@pytest.mark.parametrize(
+    ("once", "name", "args", "kwargs"),
+    [
+        (True, "index_put_", (None, [torch.tensor([True, False])], None), {}),
+        (True, "_index_put_impl_", (None, [None, torch.tensor([True])], None, False, True), {}),
+        (False, "index_put_", (None, [torch.tensor([True])], None, True), {}),
+        (False, "index_put", (None, [torch.tensor([True])], None), {"accumulate": True}),
+        (False, "index_put", (None, [torch.tensor([True]), torch.tensor([0])], None), {}),
+        (True, "scatter_", (None, 0, torch.tensor([0, 0]), 1.0), {}),
+        (False, "scatter_", (None, 0, torch.tensor([0, 0]), 1.0), {"reduce": "add"}),
+        (False, "scatter", (None, 0, torch.tensor([0, 0]), torch.tensor([1.0, 2.0])), {}),
+        (False, "index_copy", (None, 0, torch.tensor([0, 0]), torch.tensor([1.0, 2.0])), {}),
+    ],
+)
+def test_what_writes_each_place_once(once: bool, name: str, args: Any, kwargs: Any) -> None:
+    assert writes_once(name, args, kwargs) is once
+
+
+@pytest.mark.parametrize("name", sorted(UNORDERED_ON_CPU | UNORDERED_ON_GPU))
+def test_each_unordered_operator_is_one_of_pytorch(name: str) -> None:
+    assert hasattr(aten, name)

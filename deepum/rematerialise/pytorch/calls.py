@@ -87,6 +87,7 @@ class Settings(NamedTuple):
     threads: int
     inference: bool
     deterministic: bool
+    warns: bool  # and goes on where an operator cannot be
     matmul: str
 
 
@@ -96,7 +97,8 @@ def settings() -> Settings:
         torch.is_grad_enabled(),
         torch.get_num_threads(),
         torch.is_inference_mode_enabled(),
-        torch.are_deterministic_algorithms_enabled(),
+        torch._C._get_deterministic_algorithms(),
+        torch._C._get_deterministic_algorithms_warn_only(),
         torch._C._get_float32_matmul_precision(),
     )
 
@@ -132,8 +134,8 @@ class _Under:
         torch._C._set_grad_enabled(to.grad)
         if to.threads != since.threads:
             torch.set_num_threads(to.threads)
-        if to.deterministic != since.deterministic:
-            torch.use_deterministic_algorithms(to.deterministic)
+        if (to.deterministic, to.warns) != (since.deterministic, since.warns):
+            torch.use_deterministic_algorithms(to.deterministic, warn_only=to.warns)
         if to.matmul != since.matmul:
             torch._C._set_float32_matmul_precision(to.matmul)
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from deepum.pytorch.operators import ChangingOperator
+from deepum.rematerialise.pytorch.unordered import UNORDERED_ON_CPU, UNORDERED_ON_GPU
 
 # Their arguments' content is not read, only sizes, strides and types.
 _METADATA_ONLY = {
@@ -39,56 +40,6 @@ _OVERWRITING = {
     "geometric_",
     "log_normal_",
 }
-# Atomic additions in any order on a GPU (the list of torch.use_deterministic_algorithms).
-_UNORDERED_ON_GPU = {
-    "index_add",
-    "index_add_",
-    "index_put",
-    "index_put_",
-    "_index_put_impl_",
-    "index_reduce",
-    "scatter_add",
-    "scatter_add_",
-    "scatter_reduce",
-    "scatter_reduce_",
-    "put_",
-    "histc",
-    "bincount",
-    "cumsum",
-    "kthvalue",
-    "median",
-    "embedding_dense_backward",
-    "_embedding_bag_dense_backward",
-    "_ctc_loss_backward",
-    "nll_loss2d_forward",
-    "max_pool3d_with_indices_backward",
-    "max_unpool2d",
-    "max_unpool3d",
-    "adaptive_avg_pool2d_backward",
-    "_adaptive_avg_pool2d_backward",
-    "_adaptive_avg_pool3d_backward",
-    "adaptive_max_pool2d_backward",
-    "avg_pool3d_backward",
-    "fractional_max_pool2d_backward",
-    "fractional_max_pool3d_backward",
-    "reflection_pad1d_backward",
-    "reflection_pad2d_backward",
-    "reflection_pad3d_backward",
-    "replication_pad1d_backward",
-    "replication_pad2d_backward",
-    "replication_pad3d_backward",
-    "upsample_linear1d_backward",
-    "upsample_bilinear2d_backward",
-    "upsample_bicubic2d_backward",
-    "upsample_trilinear3d_backward",
-    "grid_sampler_2d_backward",
-    "grid_sampler_3d_backward",
-    "_scaled_dot_product_efficient_attention_backward",
-    "_scaled_dot_product_flash_attention_backward",
-    "_scaled_dot_product_cudnn_attention_backward",
-    "_efficient_attention_backward",
-    "_flash_attention_backward",
-}
 # Their results have bytes that nothing wrote.
 _LEAVES_BYTES = {
     "empty",
@@ -105,16 +56,18 @@ _MOVES_MEMORY = {"set_", "resize_", "resize_as_", "_resize_output_", "_cudnn_rnn
 
 class Operator(ChangingOperator):
     """is_random: it draws random numbers. may_repeat: run again on the same arguments it gives the
-    same bits. leaves_bytes: its results have bytes that it does not write.
+    same bits, unless it is unordered on the device (`deepum.rematerialise.pytorch.unordered`).
+    leaves_bytes: its results have bytes that it does not write.
     """
 
     __slots__ = (
         "is_metadata_only",
         "is_overwriting",
         "is_random",
+        "is_unordered_on_cpu",
+        "is_unordered_on_gpu",
         "leaves_bytes",
         "may_repeat",
-        "may_repeat_on_gpu",
         "moves_memory",
     )
 
@@ -132,7 +85,8 @@ class Operator(ChangingOperator):
             and not self.moves_memory
             and torch.Tag.nondeterministic_bitwise not in tags
         )
-        self.may_repeat_on_gpu = self.may_repeat and name not in _UNORDERED_ON_GPU
+        self.is_unordered_on_cpu = name in UNORDERED_ON_CPU
+        self.is_unordered_on_gpu = name in UNORDERED_ON_GPU
 
 
 class Operators(dict[Any, Operator]):

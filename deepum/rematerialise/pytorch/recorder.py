@@ -13,6 +13,7 @@ from deepum.rematerialise.graph import Content, Operation
 from deepum.rematerialise.pytorch.calls import Call
 from deepum.rematerialise.pytorch.invocation import Invocation
 from deepum.rematerialise.pytorch.memory import Home, Homes, Memory, bytes_of, copy_of
+from deepum.rematerialise.pytorch.unordered import writes_once
 
 _DEEPEST = 20_000  # operations from the sources, beyond which a content is kept
 _PLAIN = (int, float, bool, complex, str, type(None))
@@ -235,13 +236,15 @@ class Recorder:
         operator = invocation.operator
         if _is_gradient():
             return False
+        if not operator.may_repeat or invocation.is_opaque:
+            return False
         if self._device.type == "cpu":
-            return operator.may_repeat and not invocation.is_opaque
-        return (
-            operator.may_repeat_on_gpu
-            and not invocation.is_opaque
-            and torch.cuda.current_stream(self._device) == torch.cuda.default_stream(self._device)
-        )
+            is_unordered = operator.is_unordered_on_cpu and torch.get_num_threads() > 1
+        elif torch.cuda.current_stream(self._device) != torch.cuda.default_stream(self._device):
+            return False
+        else:
+            is_unordered = operator.is_unordered_on_gpu
+        return not is_unordered or writes_once(operator.name, invocation.args, invocation.kwargs)
 
     def _inputs(self, invocation: Invocation, without: int | None = None) -> _Inputs:
         inputs = _Inputs()
