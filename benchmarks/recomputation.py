@@ -84,8 +84,36 @@ def _ms(ns: float) -> float | None:
 
 
 def table(kept: dict[str, Any]) -> str:
-    """Of all points, in Markdown, one for each mode and costs."""
-    return "\n".join(_of(name, one["points"]) for name, one in kept["runs"].items())
+    """Of all points, in Markdown: with default mode and costs whole, and of those that were
+    measured with all costs how much faster.
+    """
+    points = {costs: kept["runs"].get(_run(DEFAULT.name, costs), {}) for costs in BAND}
+    points = {costs: run.get("points", {}) for costs, run in points.items()}
+    tables = [_of(_run(DEFAULT.name, "expected"), points["expected"])]
+    if banded := [point for point in POINTS if all(point in one for one in points.values())]:
+        tables.append(_band(points, banded))
+    return "\n".join(tables)
+
+
+def _run(mode: str, costs: str) -> str:
+    return f"{mode}, {costs} costs"
+
+
+def _band(points: dict[str, Any], banded: list[str]) -> str:
+    """Of points by costs."""
+    lines = [
+        f"| {DEFAULT.name}: `remat` faster than `deepum` | {' | '.join(points)} |",
+        "|" + "---|" * (1 + len(points)),
+    ]
+    faster = {
+        costs: [of[point]["deepum"] / of[point]["remat"] for point in banded]
+        for costs, of in points.items()
+    }
+    for point, *of_point in zip(banded, *faster.values(), strict=True):
+        lines.append(f"| `{point}` | {' | '.join(f'{one:.2f}' for one in of_point)} |")
+    means = " | ".join(f"{geometric_mean(one):.2f}" for one in faster.values())
+    lines.append(f"| geometric mean, {len(banded)} | {means} |")
+    return "\n".join(lines) + "\n"
 
 
 def _of(name: str, points: dict[str, Any]) -> str:
@@ -126,7 +154,7 @@ def main() -> int:
         KEPT.write_page(given.json)
         return 0
     kept = results_in(given.json, "runs")
-    name = f"{given.mode}, {given.costs} costs"
+    name = _run(given.mode, given.costs)
     points = given.points.split(",") if given.points else POINTS
 
     def of_point(point: str) -> dict[str, Any]:
