@@ -84,12 +84,13 @@ def _ms(ns: float) -> float | None:
 
 
 def table(kept: dict[str, Any]) -> str:
-    """Of all points, in Markdown: with default mode and costs whole, and of those that were
-    measured with all costs how much faster.
+    """Of all points with expected costs, in Markdown, one for each mode; and of those that were
+    measured with all costs, in the default mode, how much faster.
     """
     points = {costs: kept["runs"].get(_run(DEFAULT.name, costs), {}) for costs in BAND}
     points = {costs: run.get("points", {}) for costs, run in points.items()}
-    tables = [_of(_run(DEFAULT.name, "expected"), points["expected"])]
+    whole = {name: run for name, run in kept["runs"].items() if run["costs"] == "expected"}
+    tables = [_of(name, run["points"]) for name, run in whole.items()]
     if banded := [point for point in POINTS if all(point in one for one in points.values())]:
         tables.append(_band(points, banded))
     return "\n".join(tables)

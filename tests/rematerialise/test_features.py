@@ -527,6 +527,10 @@ def test_all_heuristics(heuristic: str) -> None:
         (lambda place, index, given: place.put(index, given[:, 0].contiguous()), False),
         (lambda place, index, given: place.index_put((place > 0,), torch.tensor(2.0)), True),
         (lambda place, index, given: place.index_add(0, index, given), True),
+        (
+            lambda place, index, given: place.scatter_add(0, index[:, None].expand(-1, 64), given),
+            True,
+        ),
     ],
 )
 def test_what_several_threads_write_in_any_order_is_not_run_again(

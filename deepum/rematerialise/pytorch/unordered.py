@@ -10,16 +10,16 @@ import torch
 
 # The list of torch.use_deterministic_algorithms.
 UNORDERED_ON_GPU = {
-    "scatter",
-    "scatter_",
-    "index_copy",
-    "index_copy_",
     "index_add",
     "index_add_",
+    "index_copy",
+    "index_copy_",
     "index_put",
     "index_put_",
     "_index_put_impl_",
     "index_reduce",
+    "scatter",
+    "scatter_",
     "scatter_add",
     "scatter_add_",
     "scatter_reduce",
