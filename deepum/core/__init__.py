@@ -1,10 +1,11 @@
 """Typed face of the native decision core: events in, commands out.
 
 `Core` is the decision core, `Ring` and `Turn` the daemon's end of a session's shared memory,
-`records` and `commands` decode what crosses between them, `replay` runs a recorded event log
+`events` and `commands` read what crosses between them, `replay` runs a recorded event log
 through a core.
 """
 
+from deepum.core.decoding import commands, events, events_of
 from deepum.core.engine import Core, CoreStatistics
 from deepum.core.plan import LaunchTime, Plan, PlannedKind, PlannedMove, PlanPoint, Recording
 from deepum.core.records import (
@@ -26,8 +27,6 @@ from deepum.core.records import (
     Stream,
     Usage,
     Waited,
-    commands,
-    events,
 )
 from deepum.core.replay import EventLog, replay
 from deepum.core.ring import Ring, RingError, Turn
@@ -71,5 +70,6 @@ __all__ = [
     "commands",
     "default_parameters",
     "events",
+    "events_of",
     "replay",
 ]

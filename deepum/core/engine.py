@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from deepum._core import ffi, lib
+from deepum.core.decoding import commands
 from deepum.core.plan import LaunchTime, PlannedMove, Recording
-from deepum.core.records import Buffer, Command, commands
+from deepum.core.records import Buffer, Command
 from deepum.core.settings import CoreSettings
 
 _MOST_TIMES = 1 << 16  # of one call

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from deepum.core import Allocate, Block, Execute, Free, events
+from deepum.core import Allocate, Block, Execute, Free, events, events_of
 from deepum.trace import Trace, work
 from deepum.trace.work import Access, Work
 
@@ -63,9 +63,7 @@ class _Account:
             int, dict[int, tuple[int, _Memory]]
         ] = {}  # by slot, by offset of a block
         self._of_pytorch = {
-            (event.slot, event.generation)
-            for event in events(trace.events)
-            if isinstance(event, Block)
+            (event.slot, event.generation) for event in events_of(trace.events, Block)
         }
         self._from_host = 0
 

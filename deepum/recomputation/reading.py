@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from deepum._core import ffi, lib
-from deepum.core import UM_BLOCK_BYTES, Allocate, Block, BlockRange, Event, Execute, Free, events
+from deepum.core import (
+    UM_BLOCK_BYTES,
+    Allocate,
+    Block,
+    BlockRange,
+    Event,
+    Execute,
+    Free,
+    events,
+    events_of,
+)
 from deepum.recomputation.contents import (
     GiveBack,
     HandOut,
@@ -38,7 +48,7 @@ def refusal(trace: Trace) -> str | None:
     if (reason := following.refusal(trace)) is not None:
         return reason
     steps = False
-    launches = {event.sequence for event in events(trace.events) if isinstance(event, Execute)}
+    launches = {event.sequence for event in events_of(trace.events, Execute)}
     for one in work.decode_without_accesses(trace.work):
         if one.kind in _EXECUTES:
             launches.discard(one.sequence)
@@ -52,13 +62,13 @@ def refusal(trace: Trace) -> str | None:
 
 def others(trace: Trace) -> set[int]:
     """Slots of memory that is not PyTorch's."""
-    of_pytorch, slots = set(), set()
-    for event in events(trace.events):
-        if isinstance(event, Block):
-            of_pytorch.add((event.slot, event.generation))
-        elif isinstance(event, Allocate):
-            slots.add((event.slot, event.generation))
-    return {slot for slot, _ in slots - of_pytorch}
+    slots = {(event.slot, event.generation) for event in events_of(trace.events, Allocate)}
+    return {slot for slot, _ in slots - _of_pytorch(trace)}
+
+
+def _of_pytorch(trace: Trace) -> set[tuple[int, int]]:
+    """Slots and generations of its allocator."""
+    return {(event.slot, event.generation) for event in events_of(trace.events, Block)}
 
 
 @dataclass
@@ -90,11 +100,7 @@ class _Reader:
     def __init__(self, trace: Trace, ns: Mapping[int, int]) -> None:
         self._trace = trace
         self._ns = ns
-        self._of_pytorch = {
-            (event.slot, event.generation)
-            for event in events(trace.events)
-            if isinstance(event, Block)
-        }
+        self._of_pytorch = _of_pytorch(trace)
         self._segments: dict[int, _Segment] = {}
         self._handed_out = 0
         self._step = 0
@@ -207,6 +213,9 @@ class _Reader:
         """
         if event.flags & lib.DEEPUM_EXECUTE_COPY:  # exact ranges, of what is touched
             return (), tuple(one for one in event.ranges if one.slot not in self._segments)
+        named: dict[BlockRange, list[int]] = {}
+        for at, where in enumerate(ranges):
+            named.setdefault(where, []).append(at)
         places: list[int] = []
         others = []
         for one in event.ranges:
@@ -214,12 +223,13 @@ class _Reader:
             if segment is None:
                 others.append(one)
                 continue
-            named = [at for at, where in enumerate(ranges) if where == one]
-            if not named:
-                named = [len(uses)]
+            if one in named:
+                places += named[one]
+            else:
+                places.append(len(uses))
                 uses.append(Use(_named(segment, one, event), None, None))
-            places += named
-        places += [at for at in range(len(ranges)) if at not in places]
+        known = set(places)
+        places += [at for at in range(len(ranges)) if at not in known]
         return tuple(places), tuple(others)
 
 

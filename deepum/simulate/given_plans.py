@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from deepum.core import Core, CoreSettings, Execute, Plan, events, plan_files
+from deepum.core import Core, CoreSettings, Execute, Plan, events_of, plan_files
 from deepum.errors import UsageError
 from deepum.planners.outline import Outline
 from deepum.simulate.policies import Policy
@@ -45,8 +45,7 @@ def check(plan: Plan, workload: str, trace: Trace, memory_bytes: int) -> None:
     """Raises UsageError where the program never launches the plan's iteration as it is, and where
     the plan needs more than the card has.
     """
-    log_events = events(trace.events)
-    launched = array("Q", (one.execution_hash for one in log_events if isinstance(one, Execute)))
+    launched = array("Q", (one.execution_hash for one in events_of(trace.events, Execute)))
     if not _has(launched, array("Q", plan.launches)):
         raise UsageError(
             f"the plan is of another program: {workload} never launches its "

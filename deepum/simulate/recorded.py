@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepum.core import Core, Execute, LaunchTime, Plan, Recording, events
+from deepum.core import Core, Execute, LaunchTime, Plan, Recording, events_of
 from deepum.core.plan_requests import PlanInput, Request
 from deepum.core.planned import PlannedPolicy
 from deepum.errors import DeepumError, UsageError
@@ -93,7 +93,7 @@ def _launch_ns(trace: Trace, launches: Sequence[Launch]) -> Floats:
     """What each launch that the core was told of takes by the model, without waiting; what it was
     not told of counts with the one before.
     """
-    sequences = [event.sequence for event in events(trace.events) if isinstance(event, Execute)]
+    sequences = [event.sequence for event in events_of(trace.events, Execute)]
     sequence = np.array([launch.sequence for launch in launches], dtype=np.int64)
     number = np.searchsorted(np.array(sequences, dtype=np.int64), sequence, side="right") - 1
     ns = np.array([launch.kernel_ns for launch in launches], dtype=np.float64)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepum.core import Execute, events
+from deepum.core import Execute, events_of
 from deepum.simulate.replay import Mark, Outcome
 from deepum.trace import Trace
 
@@ -103,9 +103,7 @@ def step_ends(outcome: Outcome, trace: Trace) -> list[Mark]:
     ends = [mark for mark in outcome.marks if mark.kind == "step"]
     waits = [mark for mark in outcome.marks if mark.kind == "synchronise"]
     if not ends and waits:
-        launched = [
-            event.execution_hash for event in events(trace.events) if isinstance(event, Execute)
-        ]
+        launched = [event.execution_hash for event in events_of(trace.events, Execute)]
         distance = period(launched, [mark.launches for mark in waits])
         ends = _ends(waits, distance) if distance is not None else []
     return ends
@@ -140,9 +138,7 @@ def repetitions(outcome: Outcome, trace: Trace) -> int:
     ends = step_ends(outcome, trace)
     if len(ends) < 2 or ends[-1].kind == "step":
         return 1
-    launched = [
-        event.execution_hash for event in events(trace.events) if isinstance(event, Execute)
-    ]
+    launched = [event.execution_hash for event in events_of(trace.events, Execute)]
     return most_come(launched[ends[-2].launches : ends[-1].launches])
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from deepum._core import ffi, lib
-from deepum.core import Allocate, Block, Event, Execute, Free, events
+from deepum.core import Allocate, Block, Event, Execute, Free, events, events_of
 from deepum.simulate.lms.assumed import Assumed, assumed
 from deepum.simulate.lms.copies import Copies
 from deepum.simulate.lms.swapper import OutOfMemoryError, Swapper, SwapStatistics, Tensor
@@ -62,9 +62,7 @@ def refusal(trace: Trace) -> str | None:
     """Why the program cannot be followed under LMS, None if it can be. Raises ValueError for a
     damaged trace.
     """
-    if any(
-        isinstance(event, Allocate) and event.flags & _OF_PROGRAM for event in events(trace.events)
-    ):
+    if any(event.flags & _OF_PROGRAM for event in events_of(trace.events, Allocate)):
         return "has managed memory of its own"
     if (reason := following.refusal(trace)) is not None:
         return reason
