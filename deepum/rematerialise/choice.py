@@ -4,9 +4,9 @@ says in which order).
 
 Programs are not all regular. A step's time is taken over the work that it did, so that an
 evaluation between two steps, or a longer batch, is no slower step. A trial counts by the median of
-its steps, or by the slower of two. What is best is tried once more, and counts by the slower trial;
-moving alone is by then as well, and counts by the faster trial and step: so no setting wins by
-accident.
+its steps; of two by the slower, or with moving alone by their mean, since its steps may take turns
+at two lengths. What is best is tried once more, and counts by the slower trial; moving alone is by
+then as well, and counts by the faster: so no setting wins by accident.
 
 Times are the GPU's, between the ends of steps, which are known late: waits for the GPU around the
 steps that count would make moving dearer than it is.
@@ -164,7 +164,7 @@ class Choice:
         paces = [one.pace for one in counted]
         if trial.setting == ALONE:
             self.work = int(statistics.median(one.work for one in counted))
-            pace, of_both = statistics.median_low(paces), min
+            pace, of_both = statistics.median(paces), min
         else:
             pace, of_both = statistics.median_high(paces), max
         if trial.times:

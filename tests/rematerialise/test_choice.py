@@ -180,6 +180,17 @@ def test_one_slow_step_of_moving_alone_decides_nothing() -> None:
     assert program.choice.outcome == "move"
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_steps_of_moving_alone_that_alternate_count_by_their_mean(kept: bool) -> None:
+    def time(setting: Setting, number: int) -> float:
+        if setting == ALONE:
+            return (94.0, 106.0)[number % 2]
+        return 99.0 if kept else 100.0
+
+    program = Program(time, measured=2).run(most_steps(2))
+    assert program.choice.outcome == ("recompute" if kept else "move")
+
+
 def test_what_was_best_has_to_be_better_once_more() -> None:
     """One step counts of each trial, and luck has passed when the setting is tried again."""
 
