@@ -156,7 +156,7 @@ def largest(network: Network) -> dict[str, Any]:
         return True
 
     fitting: dict[int, dict[str, float]] = {}
-    without = _largest(plain, 1)
+    without = _largest(plain, network.batch if plain(network.batch) else 1)
     with_budget = _largest(within, without)
     if with_budget not in fitting:
         raise DeepumError(f"batch {without}: fits without a budget of the card, and not with it")
