@@ -123,11 +123,8 @@ MECHANISMS = (
     Mechanism(
         "spare-rise",
         _ROOM,
-        (
-            "  if (device.order->prefetched_blocks() > residency.capacity() / share || "
-            "growth.rise() > spared ||\n"
-        ),
-        "  if (device.order->prefetched_blocks() > residency.capacity() / share ||\n",
+        "  if ((much && now_.period <= settings_.launch_queue) || growth.rise() > spared ||\n",
+        "  if ((much && now_.period <= settings_.launch_queue) ||\n",
         "what is fetched into spare room is fetched also while content rises",
     ),
     Mechanism(

@@ -17,6 +17,8 @@ struct Clock {
   Work work = 0;            // a time base that follows kernel cost better than the launch count
   // Launches in an iteration, as estimated by IterationMeter; 0: not known.
   std::uint64_t iteration = 0;
+  // Launches in the iteration that the program repeats, by IterationDetector; 0: it does not, yet.
+  std::uint64_t period = 0;
 };
 
 }  // namespace deepum::core

@@ -15,6 +15,7 @@ bool Core::on_launch(const deepum_execute_event& event,
   const bool sound = resolve(event, ranges, hash);
   begin_launch();
   detector_.launched(event.execution_hash, hash);
+  now_.period = detector_.period().value_or(0);
 
   Execution& execution = learn_accesses(event, hash);
   const Launch launch{executions_.id_of(execution),
@@ -27,7 +28,7 @@ bool Core::on_launch(const deepum_execute_event& event,
                       execution.sparse};
   follow(launch, execution);
   recorder_.launched(event, accesses_, runs_,
-                     detector_.as_expected() || !detector_.period().has_value());
+                     detector_.as_expected() || now_.period == 0);
   launch_clock_.launched(event.header.sequence, now_.launch, event.stream);
 
   if ((event.header.flags & DEEPUM_EXECUTE_COPY) == 0) {
@@ -39,7 +40,7 @@ bool Core::on_launch(const deepum_execute_event& event,
   uses_.begin_trials(accesses_, event.stream, trials_);
   growth_.launched(device);
   placer_.hold(accesses_, event.stream);
-  placer_.end_holds(detector_.period().value_or(now_.iteration));
+  placer_.end_holds(now_.period != 0 ? now_.period : now_.iteration);
   note_uses(event);
   iterations_.touched(accesses_);
 

@@ -13,10 +13,12 @@ from deepum.core import BlockRange, Command
 
 CAPACITY = 160
 QUEUE = 64  # less than an iteration
+ITERATIONS = 8  # until one is detected
 WEIGHTS = [uses(1 + i, BlockRange(0, 10 * i, 10)) for i in range(12)]
-IDLE = [uses(100 + i, BlockRange(2, 0, 4)) for i in range(80)]
+IDLE = [uses(100 + i, BlockRange(2, 0, 4)) for i in range(260)]  # an iteration is detected
 TEMPORARY, LATER = 1, 3  # slots that are allocated anew in each iteration
-MOST_AHEAD = CAPACITY // 8
+MOST_AHEAD = CAPACITY // 8  # with no more than SPARED left besides what is needed on the way there
+SPARED = CAPACITY // 16
 
 
 class Iterations(Program):
@@ -66,16 +68,42 @@ def of_weights(commands: Iterable[Command], kind: str = "prefetch") -> list[int]
 
 def test_what_left_comes_back_as_soon_as_there_is_space_for_it() -> None:
     made = Iterations()
-    for _ in range(4):
+    for _ in range(ITERATIONS):
         made.iteration()
     left = set(of_weights(made.before(), "evict"))
     came = made.run(IDLE[40:], look=False)
     assert len(left) > MOST_AHEAD + 10
-    # Of a launch more than that, at most.
-    assert MOST_AHEAD < len(left.intersection(of_weights(came))) <= MOST_AHEAD + 10
+    assert left.issubset(of_weights(came))
     assert not blocks(came, "evict")
     first = made.launch(WEIGHTS[0])
     assert not set(of_weights(first)).intersection(range(10)), "it is there"
+
+
+def test_while_no_iteration_is_detected_no_more_than_an_eighth_comes() -> None:
+    """Of less than 256 launches, without a wait, none is."""
+    made = Iterations()
+    for _ in range(ITERATIONS):
+        left = set(of_weights(made.before(), "evict"))
+        came = left.intersection(of_weights(made.run(IDLE[40:80], look=False)))
+    assert len(left) > MOST_AHEAD + 10
+    # Of a launch more than that, at most.
+    assert MOST_AHEAD < len(came) <= MOST_AHEAD + 10
+
+
+def test_beyond_an_eighth_of_the_device_twice_as_much_is_spared() -> None:
+    """Another 20 blocks live on, so that more has left than may come into what is dead."""
+    made = Iterations()
+    for _ in range(ITERATIONS):
+        made.run(WEIGHTS, look=False)
+        made.run(IDLE[:40], look=False)
+        commands = made.temporary(LATER, 60, 20)
+        left = set(of_weights([*commands, *made.temporary(TEMPORARY, 50)], "evict"))
+        made.end(TEMPORARY)
+        came = left.intersection(of_weights(made.run(IDLE[40:], look=False)))
+        made.end(LATER)
+    assert MOST_AHEAD + 10 < len(came) < len(left)
+    # Of a launch more than that, at most.
+    assert 2 * SPARED <= 80 - len(came) <= 2 * SPARED + 10
 
 
 def test_a_queue_that_holds_an_iteration_brings_most_of_it_early_enough() -> None:

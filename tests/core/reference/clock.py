@@ -14,3 +14,4 @@ class Clock:
     event: int = 0  # sequence of the event at hand
     work: int = 0  # UM blocks that launches touched, each launch being one more
     iteration: int = 0  # launches in an iteration; 0: not known
+    period: int = 0  # launches in the iteration that is detected; 0: none is

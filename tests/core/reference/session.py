@@ -162,6 +162,7 @@ class Reference(ContentListener):
         accesses, ages, execution_hash = self.resolve(event)
         self.begin_launch(accesses)
         self.detector.launched(event.execution_hash, execution_hash)
+        self.now.period = self.detector.period
         execution = self.learn_accesses(event, execution_hash, accesses, ages)
         self.follow(execution)
 
@@ -174,7 +175,7 @@ class Reference(ContentListener):
         self.uses.begin_trials(accesses, event.stream, self.trials)
         self.growth.launched(event.device)
         self.placer.hold(accesses, event.stream)
-        self.placer.end_holds(self.detector.period or self.now.iteration)
+        self.placer.end_holds(self.now.period or self.now.iteration)
         self.note_uses(event, accesses)
         self.iterations.touched(accesses)
 

@@ -143,9 +143,11 @@ class PreEviction(RoomMaker):
             if self.now.iteration > self.settings.launch_queue
             else PREFETCHED_LITTLE
         )
-        if device.order.prefetched > residency.capacity // share or rise > spared:
+        much = device.order.prefetched > residency.capacity // share
+        if (much and self.now.period <= self.settings.launch_queue) or rise > spared:
             return False
-        if residency.free() + len(device.order.dead) <= headroom + growth + spared:
+        left = spared * (2 if much else 1)
+        if residency.free() + len(device.order.dead) <= headroom + growth + left:
             return False
         if residency.free() <= headroom:
             self.discard_dead(device, launch)
