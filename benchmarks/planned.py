@@ -7,7 +7,7 @@ plans, of the lower bound of unified memory, and the longest step while plans ar
     python benchmarks/planned.py --set held-out             # those that nothing is tuned on
     python benchmarks/planned.py --set g10 --g10 FOLDER     # G10's, which are in that folder
     python benchmarks/planned.py --set h100 --costs machine # the driver as it was measured there
-    python benchmarks/planned.py --points t5-large@v100-16gb --costs kind
+    python benchmarks/planned.py --points t5-large@v100-16gb --costs kind   # one of the set
     python benchmarks/planned.py --policies planned-declared    # of the rest, what is kept stays
     python benchmarks/planned.py --bounds                   # of the bounds alone, all policies stay
     python benchmarks/planned.py --page                     # docs/planned.md of what is kept
@@ -248,9 +248,8 @@ KEPT = Kept("planned", "docs/planned.md", table, "planned.json")
 
 def main() -> int:
     parser = KEPT.parser(__doc__)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--set", choices=SETS, default="named", help="of points (%(default)s)")
-    which.add_argument("--points", help="WORKLOAD@MACHINE, with commas between them")
+    parser.add_argument("--set", choices=SETS, default="named", help="of points (%(default)s)")
+    parser.add_argument("--points", help="only these, kept in the set: WORKLOAD@MACHINE,...")
     parser.add_argument(
         "--g10",
         type=Path,

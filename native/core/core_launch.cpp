@@ -27,8 +27,7 @@ bool Core::on_launch(const deepum_execute_event& event,
                       execution.launches == 1,
                       execution.sparse};
   follow(launch, execution);
-  recorder_.launched(event, accesses_, runs_,
-                     detector_.as_expected() || now_.period == 0);
+  recorder_.launched(event, accesses_, runs_, detector_.as_expected() || now_.period == 0);
   launch_clock_.launched(event.header.sequence, now_.launch, event.stream);
 
   if ((event.header.flags & DEEPUM_EXECUTE_COPY) == 0) {

@@ -95,17 +95,16 @@ bool PreEviction::keeps_dead(const DeviceMemory& device) {
 }
 
 // What is fetched into spare room takes what is free, and what the dead have, as long as content
-// dies rather than comes into being. Beyond some of it what a launch turns out to need besides would
-// wait for its space: more is fetched only where twice as much is spared, and where an iteration is
-// known to be longer than the queue.
+// dies rather than comes into being. Beyond some of it what a launch turns out to need besides
+// would wait for its space: more is fetched only where twice as much is spared, and where an
+// iteration is known to be longer than the queue.
 bool PreEviction::make_spare_room(DeviceMemory& device, LaunchIndex launch) {
   const ResidencyBelief& residency = device.residency;
   const GrowthAhead& growth = growth_.placed(device.ordinal);
   const std::uint64_t spared = residency.capacity() / parameters_.spared_share;
-  const std::uint64_t some =
-      residency.capacity() / (now_.iteration > settings_.launch_queue
-                                  ? parameters_.prefetched_share
-                                  : parameters_.prefetched_little);
+  const std::uint64_t some = residency.capacity() / (now_.iteration > settings_.launch_queue
+                                                         ? parameters_.prefetched_share
+                                                         : parameters_.prefetched_little);
   const bool much = device.order->prefetched_blocks() > some;
   const std::uint64_t kept = headroom(device) + growth.most() + (much ? 2 * spared : spared);
   if ((much && now_.period <= settings_.launch_queue) || growth.rise() > spared ||
