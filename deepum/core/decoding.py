@@ -148,11 +148,11 @@ def events_of(records: Buffer, cls: type[_E]) -> Iterator[_E]:
         if view.nbytes - at < 16 or words < 2 or at + words * 8 > view.nbytes:
             raise ValueError(f"event record at byte {at}: impossible length")
         if kind in kinds or (cls is Event and kind not in _DECODERS):
-            yield _decoded(base + at, header, cls)
+            yield _event(base + at, header, cls)
         at += words * 8
 
 
-def _decoded(record: Any, header: Any, cls: type[_E]) -> _E:
+def _event(record: Any, header: Any, cls: type[_E]) -> _E:
     head = (
         _NAMES.get(header.kind, f"kind_{header.kind}"),
         int(header.flags),

@@ -10,7 +10,7 @@ _THRESHOLDS = (200_000, 20, 20)
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Collections come seldom. A simulation makes millions of objects that live for a while, few of
     them in cycles; to look through all of them takes a fifth of the time of policy `remat`.
     """

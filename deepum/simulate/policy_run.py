@@ -6,7 +6,7 @@ from deepum.errors import DeepumError, UsageError
 from deepum.recomputation.within import OutOfMemoryError
 from deepum.simulate import lms
 from deepum.simulate.driver import Driver
-from deepum.simulate.garbage import seldom_collected
+from deepum.simulate.garbage import rare_collections
 from deepum.simulate.given_plans import check
 from deepum.simulate.host import Host
 from deepum.simulate.mode import DEFAULT, Mode
@@ -35,7 +35,7 @@ class DoesNotFitError(DeepumError):
         self.cause = cause
 
 
-@seldom_collected()
+@rare_collections()
 def run(
     workload: Workload,
     on: str,

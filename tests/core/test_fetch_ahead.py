@@ -17,7 +17,7 @@ ITERATIONS = 8  # until one is detected
 WEIGHTS = [uses(1 + i, BlockRange(0, 10 * i, 10)) for i in range(12)]
 IDLE = [uses(100 + i, BlockRange(2, 0, 4)) for i in range(260)]  # an iteration is detected
 TEMPORARY, LATER = 1, 3  # slots that are allocated anew in each iteration
-MOST_AHEAD = CAPACITY // 8  # with no more than SPARED left besides what is needed on the way there
+MOST_AHEAD = CAPACITY // 8  # while no iteration is detected
 SPARED = CAPACITY // 16
 
 

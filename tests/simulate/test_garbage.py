@@ -6,12 +6,12 @@ import gc
 
 import pytest
 
-from deepum.simulate.garbage import seldom_collected
+from deepum.simulate.garbage import rare_collections
 
 
 def test_collections_are_as_before_behind_a_simulation() -> None:
     before = gc.get_threshold()
-    with pytest.raises(ZeroDivisionError), seldom_collected():
+    with pytest.raises(ZeroDivisionError), rare_collections():
         assert gc.get_threshold() > before
         _ = 1 / 0
     assert gc.get_threshold() == before
